@@ -1,0 +1,58 @@
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from ..bias import AbstractBias
+from ._base import AbstractAttention
+
+
+def dense_attention(
+    q: Float[Array, "heads nq d"],
+    k: Float[Array, "heads nk d"],
+    v: Float[Array, "heads nk dv"],
+    *,
+    bias: AbstractBias | None = None,
+    xq: Float[Array, "nq dx"] | None = None,
+    xk: Float[Array, "nk dx"] | None = None,
+    mask: Bool[Array, " nk"] | None = None,
+) -> Float[Array, "heads nq dv"]:
+    r"""Softmax attention with an optional bias: $\mathrm{softmax}(q k^\top / \sqrt d + B(x_q, x_k))\, v$, per head.
+
+    Materialises the `[heads nq nk]` logits: right for training-sized sets; `scan_attention` gives the same numbers
+    in bounded memory. Keys under a `False` mask take no part, whatever they hold; a query without any key (all
+    masked, or all biases $-\infty$) receives zeros, and its gradients are zeros.
+    """
+    k, v, xk = hide(mask, k, v, xk)
+    s = logits(q, k, bias, xq, xk, mask)
+    top = jax.lax.stop_gradient(jnp.max(s, axis=-1, keepdims=True, initial=-jnp.inf))
+    p = jnp.exp(s - jnp.where(jnp.isfinite(top), top, 0.0))
+    total = jnp.sum(p, axis=-1, keepdims=True)
+    out = jnp.einsum("hqk,hkd->hqd", p, v)
+    return out / jnp.where(total > 0, total, 1.0)
+
+
+def logits(q, k, bias, xq, xk, mask):
+    """Scaled products plus bias, minus infinity where the mask hides the key."""
+    s = jnp.einsum("hqd,hkd->hqk", q * q.shape[-1] ** -0.5, k)
+    if bias is not None:
+        s = s + bias(xq, xk)
+    return s if mask is None else jnp.where(mask[None, None, :], s, -jnp.inf)
+
+
+def hide(mask, k, v, xk):
+    """Zeros for whatever stands under the mask, so that junk there reaches neither values nor gradients."""
+    if mask is None:
+        return k, v, xk
+    k, v = (jnp.where(mask[None, :, None], a, 0.0) for a in (k, v))
+    return k, v, None if xk is None else jnp.where(mask[:, None], xk, 0.0)
+
+
+class DenseAttention(AbstractAttention):
+    """`dense_attention` as a part of a model. Time and memory O(nq nk)."""
+
+    def memorise(self, k, v, xk, mask):
+        return k, v, xk, mask
+
+    def recall(self, q, xq, memory, bias):
+        k, v, xk, mask = memory
+        return dense_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)

@@ -1,0 +1,204 @@
+"""Scan attention (KR2 §3.3): exact softmax attention with any bias, in blocks, in bounded memory."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from ..bias import AbstractBias
+from ._base import AbstractAttention
+from .dense import dense_attention, hide, logits
+
+
+def scan_attention(
+    q: Float[Array, "heads nq d"],
+    k: Float[Array, "heads nk d"],
+    v: Float[Array, "heads nk dv"],
+    *,
+    bias: AbstractBias | None = None,
+    xq: Float[Array, "nq dx"] | None = None,
+    xk: Float[Array, "nk dx"] | None = None,
+    mask: Bool[Array, " nk"] | None = None,
+    block: int = 512,
+) -> Float[Array, "heads nq dv"]:
+    r"""`dense_attention` without the `[heads nq nk]` array: the same numbers, O(heads block²) memory.
+
+    Goes over blocks of keys with a running maximum $m$, normaliser $\ell$ and output $o$ per query (KR2, eq. 6-8):
+
+    $$m' = \max(m, \max_j s_j), \quad \ell' = e^{m - m'} \ell + \sum_j e^{s_j - m'}, \quad
+      o' = e^{m - m'} o + \sum_j e^{s_j - m'} v_j.$$
+
+    The maximum starts at $-\infty$ and nothing is added to the sums, so the result does not change when a constant
+    is added to all logits, however large. The backward pass keeps only the output and $m + \log \ell$ and computes
+    each block again; it differentiates queries, keys, values, the parameters of the bias and the locations.
+
+    **Arguments:** `block`: side of a block; 256 to 1,024 suits CPUs. Sets that fit one block take the dense path.
+    The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit` and `grad` apply as usual
+    (reverse mode, once).
+
+    **Raises:** `ValueError` for a `block` below 1, or a bias without locations.
+    """
+    if block < 1:
+        raise ValueError(f"`block` must be at least 1, got {block}.")
+    if bias is not None and (xq is None or xk is None):
+        raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
+    if q.shape[1] <= block and k.shape[1] <= block:
+        return dense_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)
+
+    nq, nk = q.shape[1], k.shape[1]
+    mask = jnp.ones(nk, bool) if mask is None else mask
+    k, v, xk = hide(mask, k, v, xk)
+    q_blocks, k_blocks = -(-nq // block), -(-nk // block)
+    q_side, k_side = -(-nq // q_blocks), -(-nk // k_blocks)
+    q, xq = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
+    k, v, xk, mask = (_pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
+    out = _blockwise((q, k, v, bias, xq, xk), mask, q_side, k_side)
+    return out[:, :nq]
+
+
+def _pad(a, n, axis):
+    if a is None or a.shape[axis] == n:
+        return a
+    widths = [(0, n - a.shape[i] if i == axis else 0) for i in range(a.ndim)]
+    return jnp.pad(a, widths)
+
+
+def _split(a, side, axis):
+    """`[... n ...]` to `[n/side ... side ...]`: blocks first, as `lax.scan` wants them."""
+    if a is None:
+        return None
+    shape = (*a.shape[:axis], a.shape[axis] // side, side, *a.shape[axis + 1 :])
+    return jnp.moveaxis(a.reshape(shape), axis, 0)
+
+
+def _join(a, axis):
+    a = jnp.moveaxis(a, 0, axis)
+    return a.reshape(*a.shape[:axis], a.shape[axis] * a.shape[axis + 1], *a.shape[axis + 2 :])
+
+
+def _attend(operands, mask, q_side, k_side):
+    """Output `[heads nq dv]` and log-normaliser `[heads nq]` (minus infinity for queries without a key)."""
+    q, k, v, bias, xq, xk = operands
+    keys = (_split(k, k_side, 1), _split(v, k_side, 1), _split(xk, k_side, 0), _split(mask, k_side, 0))
+
+    def queries(block):
+        q, xq = block
+
+        def absorb(carry, block):
+            top, total, out = carry
+            k, v, xk, mask = block
+            s = logits(q, k, bias, xq, xk, mask)
+            new_top = jnp.maximum(top, jnp.max(s, axis=-1))
+            pivot = jnp.where(jnp.isfinite(new_top), new_top, 0.0)
+            p = jnp.exp(s - pivot[..., None])
+            decay = jnp.exp(top - pivot)
+            total = decay * total + jnp.sum(p, axis=-1)
+            out = decay[..., None] * out + jnp.einsum("hqk,hkd->hqd", p, v)
+            return (new_top, total, out), None
+
+        rows = q.shape[:2]
+        start = (jnp.full(rows, -jnp.inf, q.dtype), jnp.zeros(rows, q.dtype), jnp.zeros((*rows, v.shape[-1]), q.dtype))
+        (top, total, out), _ = jax.lax.scan(absorb, start, keys)
+        seen = total > 0
+        total = jnp.where(seen, total, 1.0)
+        return out / total[..., None], jnp.where(seen, top + jnp.log(total), -jnp.inf)
+
+    out, log_total = jax.lax.map(queries, (_split(q, q_side, 1), _split(xq, q_side, 0)))
+    return _join(out, 1), _join(log_total, 1)
+
+
+@eqx.filter_custom_vjp
+def _blockwise(operands, mask, q_side, k_side):
+    return _attend(operands, mask, q_side, k_side)[0]
+
+
+@_blockwise.def_fwd
+def _blockwise_fwd(perturbed, operands, mask, q_side, k_side):
+    out, log_total = _attend(operands, mask, q_side, k_side)
+    return out, (out, log_total)
+
+
+@_blockwise.def_bwd
+def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
+    r"""With $p = e^{s - \log\ell}$ and $\delta = \sum_d o\, \dot o$: $\dot s = p (\dot o v^\top - \delta)$, per block."""
+    out, log_total = residuals
+    q, k, v, bias, xq, xk = operands
+    delta = jnp.sum(d_out * out, axis=-1)
+    log_total = jnp.where(jnp.isfinite(log_total), log_total, jnp.inf)  # a query without keys: p = exp(-inf) = 0
+
+    # Only what is differentiated is accumulated: locations rarely are, and they double the work on the bias.
+    wanted = (perturbed[3], perturbed[4], perturbed[5])
+    learned, fixed = eqx.partition((bias, xq, xk), wanted)
+    bias_learned, xq_learned, xk_learned = learned
+    bias_fixed, xq_fixed, xk_fixed = fixed
+
+    def pair(q, k, learned, xq_fixed, xk_fixed, mask):
+        bias, xq, xk = eqx.combine(learned, (bias_fixed, xq_fixed, xk_fixed))
+        return logits(q, k, bias, xq, xk, mask)
+
+    q_parts = (
+        _split(q, q_side, 1),
+        _split(xq_learned, q_side, 0),
+        _split(xq_fixed, q_side, 0),
+        _split(log_total, q_side, 1),
+        _split(delta, q_side, 1),
+        _split(d_out, q_side, 1),
+    )
+    k_parts = (
+        _split(k, k_side, 1),
+        _split(v, k_side, 1),
+        _split(xk_learned, k_side, 0),
+        _split(xk_fixed, k_side, 0),
+        _split(mask, k_side, 0),
+    )
+
+    def over_keys(carry, block):
+        d_q, d_bias, d_xq = carry
+        k, v, xk_learned, xk_fixed, mask = block
+
+        def over_queries(carry, block):
+            d_k, d_v, d_bias, d_xk = carry
+            q, xq_learned, xq_fixed, log_total, delta, d_out = block
+            learned = (bias_learned, xq_learned, xk_learned)
+            s, pull = jax.vjp(lambda q, k, learned: pair(q, k, learned, xq_fixed, xk_fixed, mask), q, k, learned)
+            p = jnp.exp(s - log_total[..., None])
+            d_s = p * (jnp.einsum("hqd,hkd->hqk", d_out, v) - delta[..., None])
+            d_qi, d_ki, (d_biasi, d_xqi, d_xki) = pull(d_s)
+            d_vi = jnp.einsum("hqk,hqd->hkd", p, d_out)
+            return _add((d_k, d_v, d_bias, d_xk), (d_ki, d_vi, d_biasi, d_xki)), (d_qi, d_xqi)
+
+        start = (jnp.zeros_like(k), jnp.zeros_like(v), d_bias, _zeros(xk_learned))
+        (d_k, d_v, d_bias, d_xk), (d_qi, d_xqi) = jax.lax.scan(over_queries, start, q_parts)
+        return (d_q + d_qi, d_bias, _add(d_xq, d_xqi)), (d_k, d_v, d_xk)
+
+    start = (jnp.zeros_like(q_parts[0]), _zeros(bias_learned), _zeros(q_parts[1]))
+    (d_q, d_bias, d_xq), (d_k, d_v, d_xk) = jax.lax.scan(over_keys, start, k_parts)
+    return (
+        _join(d_q, 1),
+        _join(d_k, 1),
+        _join(d_v, 1),
+        d_bias,
+        None if d_xq is None else _join(d_xq, 0),
+        None if d_xk is None else _join(d_xk, 0),
+    )
+
+
+def _zeros(tree):
+    return jax.tree.map(jnp.zeros_like, tree)
+
+
+def _add(a, b):
+    return jax.tree.map(jnp.add, a, b)
+
+
+class ScanAttention(AbstractAttention):
+    """`scan_attention` as a part of a model: exact, time O(nq nk), memory O(block²). Remembers keys and values."""
+
+    block: int = eqx.field(static=True, default=512)
+
+    def memorise(self, k, v, xk, mask):
+        return k, v, xk, mask
+
+    def recall(self, q, xq, memory, bias):
+        k, v, xk, mask = memory
+        return scan_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask, block=self.block)

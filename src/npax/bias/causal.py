@@ -1,0 +1,19 @@
+import equinox as eqx
+import jax.numpy as jnp
+
+from ._base import AbstractBias
+
+
+class CausalBias(AbstractBias):
+    r"""Forbids looking ahead: $-\infty$ where the key's time lies after the query's, 0 elsewhere (KR2, eq. 5).
+
+    **Arguments:** `heads`; `column`: which column of the locations is time (default the last). A query before all
+    keys attends to nothing and receives zeros. Has no parameters.
+    """
+
+    heads: int = eqx.field(static=True)
+    column: int = eqx.field(static=True, default=-1)
+
+    def __call__(self, xq, xk):
+        ahead = xk[None, :, self.column] > xq[:, None, self.column]
+        return jnp.broadcast_to(jnp.where(ahead, -jnp.inf, 0.0), (self.heads, *ahead.shape))

@@ -1,0 +1,37 @@
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import tinygp
+from jaxtyping import Array, Float
+
+from ._base import AbstractBias
+
+
+class KernelBias(AbstractBias):
+    r"""Any tinygp kernel as attention bias, one per head: $B_h(x_q, x_k) = \alpha_h K_h(x_q, x_k)$ (KR2, eq. 4).
+
+    Sums and products of kernels are tinygp's: `ExpSquared(0.5) * ExpSineSquared(period=1.0)`. Every floating-point
+    hyper-parameter of a kernel becomes a trained parameter, as does the weight $\alpha_h$ (1 at the start).
+
+    **Arguments:** `kernels`: one kernel per head. Pick kernels with a finite gradient at distance 0 (tinygp's
+    stationary kernels are) or apply them to other columns with `ColumnsBias`.
+    """
+
+    kernels: tuple[tinygp.kernels.Kernel, ...]
+    alpha: Float[Array, " heads"]
+
+    def __init__(self, kernels: Sequence[tinygp.kernels.Kernel]):
+        if not kernels:
+            raise ValueError("`kernels` must hold one tinygp kernel per head, got none.")
+        self.kernels = jax.tree.map(_trained, tuple(kernels))
+        self.alpha = jnp.ones(len(kernels))
+
+    def __call__(self, xq, xk):
+        return jnp.stack([a * kernel(xq, xk) for a, kernel in zip(self.alpha, self.kernels, strict=True)])
+
+
+def _trained(leaf):
+    numeric = isinstance(leaf, float | int) or eqx.is_array_like(leaf)
+    return jnp.asarray(leaf, jnp.float32) if numeric and not isinstance(leaf, bool) else leaf

@@ -1,0 +1,54 @@
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+class Linear(eqx.Module):
+    """An affine map of the last axis, `x @ weight + bias`: one matrix product whatever axes stand in front."""
+
+    weight: Float[Array, "size_in size_out"]
+    bias: Float[Array, " size_out"] | None
+
+    def __init__(self, size_in: int, size_out: int, *, use_bias: bool = True, key: PRNGKeyArray):
+        bound = 1 / math.sqrt(size_in)
+        self.weight = jr.uniform(key, (size_in, size_out), minval=-bound, maxval=bound)
+        self.bias = jnp.zeros(size_out) if use_bias else None
+
+    def __call__(self, x: Float[Array, "*axes size_in"]) -> Float[Array, "*axes size_out"]:
+        y = x @ self.weight
+        return y if self.bias is None else y + self.bias
+
+
+class LayerNorm(eqx.Module):
+    """Zero mean and unit variance over the last axis, then a learned scale and shift."""
+
+    scale: Float[Array, " size"]
+    shift: Float[Array, " size"]
+
+    def __init__(self, size: int):
+        self.scale, self.shift = jnp.ones(size), jnp.zeros(size)
+
+    def __call__(self, x: Float[Array, "*axes size"]) -> Float[Array, "*axes size"]:
+        centred = x - jnp.mean(x, axis=-1, keepdims=True)
+        variance = jnp.mean(jnp.square(centred), axis=-1, keepdims=True)
+        return centred * jax.lax.rsqrt(variance + 1e-5) * self.scale + self.shift
+
+
+class MLP(eqx.Module):
+    """Affine maps with GELU between them; `sizes` lists the widths from input to output."""
+
+    layers: tuple[Linear, ...]
+
+    def __init__(self, sizes: Sequence[int], *, key: PRNGKeyArray):
+        keys = jr.split(key, len(sizes) - 1)
+        self.layers = tuple(Linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+
+    def __call__(self, x: Float[Array, "*axes size_in"]) -> Float[Array, "*axes size_out"]:
+        for layer in self.layers[:-1]:
+            x = jax.nn.gelu(layer(x))
+        return self.layers[-1](x)

@@ -1,0 +1,9 @@
+"""Likelihoods: from raw network outputs to NumPyro distributions."""
+
+from ._base import AbstractLikelihood as AbstractLikelihood
+from .gaussian import (
+    FunctionAndNoise as FunctionAndNoise,
+    HeteroscedasticGaussian as HeteroscedasticGaussian,
+    HomoscedasticGaussian as HomoscedasticGaussian,
+)
+from .noisy import NoisyNormal as NoisyNormal, marginals as marginals, noiseless as noiseless

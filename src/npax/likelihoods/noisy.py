@@ -1,0 +1,60 @@
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from numpyro.distributions import constraints
+
+
+class NoisyNormal(dist.Distribution):
+    r"""A new observation $y = f + \varepsilon$ of an uncertain function value: $\mathcal N(\mu, \sigma_f^2 + \sigma_n^2)$.
+
+    **Attributes:** `loc`, the mean; `scale`, the standard deviation of the function; `noise`, that of the noise. All
+    of one shape. `function` and `observation` are the two normal distributions.
+    """
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "noise": constraints.positive}
+    support = constraints.real
+    reparametrized_params = ["loc", "scale", "noise"]
+
+    def __init__(self, loc, scale, noise, *, validate_args=None):
+        self.loc, self.scale, self.noise = loc, scale, noise
+        super().__init__(batch_shape=jnp.shape(loc), validate_args=validate_args)
+
+    @property
+    def function(self) -> dist.Normal:
+        return dist.Normal(self.loc, self.scale)
+
+    @property
+    def observation(self) -> dist.Normal:
+        return dist.Normal(self.loc, jnp.sqrt(jnp.square(self.scale) + jnp.square(self.noise)))
+
+    @property
+    def mean(self):
+        return self.loc
+
+    @property
+    def variance(self):
+        return self.observation.variance
+
+    def sample(self, key, sample_shape=()):
+        return self.observation.sample(key, sample_shape)
+
+    def log_prob(self, value):
+        return self.observation.log_prob(value)
+
+    def cdf(self, value):
+        return self.observation.cdf(value)
+
+    def icdf(self, q):
+        return self.observation.icdf(q)
+
+
+def marginals(distribution: dist.Distribution) -> dist.Distribution:
+    """The distribution of every single value, with event shape `[]`: it has `cdf` and `icdf`."""
+    return distribution.base_dist if isinstance(distribution, dist.Independent) else distribution
+
+
+def noiseless(distribution: dist.Distribution) -> dist.Distribution:
+    """The distribution of the function, where the model tells function and noise apart; else the same again."""
+    inner = marginals(distribution)
+    if not isinstance(inner, NoisyNormal):
+        return distribution
+    return inner.function.to_event(len(distribution.event_shape))

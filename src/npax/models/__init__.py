@@ -1,0 +1,5 @@
+"""Neural processes: one file per model, and `presets` with the sizes of the papers."""
+
+from . import presets as presets
+from ._base import AbstractNeuralProcess as AbstractNeuralProcess, State as State
+from .tnp_kr import TNPKR as TNPKR

@@ -1,0 +1,57 @@
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+from numpyro.distributions import Distribution
+
+from ..likelihoods import AbstractLikelihood
+
+State = Any
+"""What a model keeps of its context; a PyTree whose form each model chooses."""
+
+
+class AbstractNeuralProcess(eqx.Module):
+    r"""A map from context sets to predictive distributions, $p(y_t \mid x_t, D_c)$.
+
+    One task, no batch axis: `jax.vmap` (or `eqx.filter_vmap`) does batches, ensembles and seeds. The work is split
+    in two so that it is done once: `condition` does all that depends on the context alone, `predict` maps any number
+    of targets, each independent of the others. An empty or fully masked context is legal and gives the prior.
+
+    A model gives `condition` and `decode`; the rest is written here, once, for all models.
+    """
+
+    likelihood: eqx.AbstractVar[AbstractLikelihood]
+    dx: eqx.AbstractVar[int]
+
+    @abc.abstractmethod
+    def condition(
+        self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"] | None = None
+    ) -> State:
+        """Everything that depends on the context alone. Points where `mask` is `False` count for nothing."""
+
+    @abc.abstractmethod
+    def decode(self, state: State, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
+        """The raw numbers that the likelihood turns into a distribution at each target."""
+
+    def predict(self, state: State, xt: Float[Array, "nt dx"]) -> Distribution:
+        """The predictive distribution at each target: batch shape `[nt]`, event shape `[dy]`."""
+        return self.likelihood(self.decode(state, xt))
+
+    def __call__(
+        self,
+        xc: Float[Array, "nc dx"],
+        yc: Float[Array, "nc dy"],
+        xt: Float[Array, "nt dx"],
+        mask: Bool[Array, " nc"] | None = None,
+    ) -> Distribution:
+        """`predict(condition(xc, yc, mask), xt)`."""
+        return self.predict(self.condition(xc, yc, mask), xt)
+
+
+def clean(x, y, mask):
+    """The context with zeros under the mask, and a mask where none was given."""
+    if mask is None:
+        return x, y, jnp.ones(x.shape[0], bool)
+    return jnp.where(mask[:, None], x, 0.0), jnp.where(mask[:, None], y, 0.0), mask

@@ -1,0 +1,40 @@
+"""The models of the papers at their published sizes: functions one can read. All take `(dx, dy, *, key)`."""
+
+from jaxtyping import PRNGKeyArray
+
+from ..attention import RotaryCoordinates, ScanAttention
+from ..bias import GeometricRBFBias, RBFNetworkBias
+from ..likelihoods import FunctionAndNoise
+from .tnp_kr import TNPKR
+
+
+def tnp_kr_sa(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: SA of KR2 §4: scan attention, TISA bias with 5 bases, locations in the tokens; 0.5 M parameters."""
+    return TNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), key=key)
+
+
+def tnp_kr_sa_invariant(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: SA, translation invariant (KR2 §3.2): as `tnp_kr_sa` without locations in the tokens."""
+    return TNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), locations=False, key=key)
+
+
+def tnp_kr_sa_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: SA, translation equivariant and able to tell left from right: rotary products and a geometric bias."""
+    return TNPKR(dx, dy, **_rotary_parts(dx), key=key)
+
+
+def gp_universal(*, key: PRNGKeyArray) -> TNPKR:
+    """The architecture of the shipped model `gp-universal`: one `y`, up to three coordinates (fewer: pad with zeros).
+
+    Translation equivariant; its head tells the function from the noise.
+    """
+    return TNPKR(3, 1, **_rotary_parts(3), likelihood=FunctionAndNoise(1), key=key)
+
+
+def _rotary_parts(dx):
+    return {
+        "attention": ScanAttention(),
+        "bias": lambda key: GeometricRBFBias(4, key=key),
+        "rotary": lambda key: RotaryCoordinates(4, 32, dx, key=key),
+        "locations": False,
+    }

@@ -1,0 +1,54 @@
+"""Training objectives: functions `(model, task) -> scalar` of one task; `fit` averages them over a batch."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Scalar
+
+from .likelihoods import NoisyNormal, marginals
+from .models import AbstractNeuralProcess
+from .task import Task
+from .tasks import PosteriorTask
+
+
+def nll(model: AbstractNeuralProcess, task: Task) -> Scalar:
+    r"""Negative log-likelihood per target, $-\frac{1}{n_t} \sum_t \log p(y_t \mid x_t, D_c)$: maximum likelihood
+    for conditional models. Mean over the valid targets, sum over the columns of `y`; zero without a valid target.
+    """
+    xt, yt = (jnp.where(task.mask_t[:, None], a, 0.0) for a in (task.xt, task.yt))
+    log_prob = model(task.xc, task.yc, xt, task.mask_c).log_prob(yt)
+    return masked_mean(-log_prob, task.mask_t)
+
+
+def function_and_noise_nll(model: AbstractNeuralProcess, posterior: PosteriorTask) -> Scalar:
+    r"""Expected negative log-likelihood of the function and of a new observation, half each.
+
+    For tasks whose exact posterior given the hidden hyper-parameters is known, $f_t \sim \mathcal N(m, v)$: the
+    expectation over $f_t$ is taken in closed form instead of by one draw,
+
+    $$\mathbb E[-\log \mathcal N(f; \mu, \sigma^2)] = \log \sigma + \tfrac12 \log 2\pi
+      + \frac{(\mu - m)^2 + v}{2 \sigma^2}.$$
+
+    By the tower rule its mean over tasks is the same as that of `nll`; its gradient has less noise
+    (Rao-Blackwell), and the draw of the targets costs nothing. The model needs the `FunctionAndNoise` likelihood.
+    """
+    task = posterior.task
+    xt = jnp.where(task.mask_t[:, None], task.xt, 0.0)
+    predicted = marginals(model(task.xc, task.yc, xt, task.mask_c))
+    if not isinstance(predicted, NoisyNormal):
+        raise TypeError(
+            "`function_and_noise_nll` needs a model with the `FunctionAndNoise` likelihood, "
+            f"got one whose predictions are {type(predicted).__name__}."
+        )
+    function = gaussian_cross_entropy(predicted.function, posterior.mean, posterior.variance)
+    observation = gaussian_cross_entropy(predicted.observation, posterior.mean, posterior.variance + posterior.noise)
+    return masked_mean(0.5 * jnp.sum(function + observation, axis=-1), task.mask_t)
+
+
+def gaussian_cross_entropy(
+    predicted, mean: Float[Array, "nt dy"], variance: Float[Array, "nt dy"]
+) -> Float[Array, "nt dy"]:
+    r"""$\mathbb E_{f \sim \mathcal N(m, v)}[-\log \mathcal N(f; \mu, \sigma^2)]$."""
+    return -predicted.log_prob(mean) + 0.5 * variance / jnp.square(predicted.scale)
+
+
+def masked_mean(values: Float[Array, " n"], mask) -> Scalar:
+    return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1)

@@ -1,0 +1,21 @@
+"""Weights that come with the package."""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+
+
+def pretrained() -> list[str]:
+    """The names of the models that come with the package; `npax.load(name)` gives one."""
+    return sorted(path.stem for path in _FOLDER.glob("*.safetensors"))
+
+
+def find(name: str | Path) -> Path:
+    """The file of a pretrained model's name, or the path itself. **Raises** `FileNotFoundError` with what there is."""
+    path = Path(name)
+    shipped = _FOLDER / f"{name}.safetensors"
+    if path.is_file() or (path.suffix != ".safetensors" and shipped.is_file()):
+        return path if path.is_file() else shipped
+    raise FileNotFoundError(
+        f"There is no file '{name}' and no pretrained model of that name; pretrained: {', '.join(pretrained())}."
+    )

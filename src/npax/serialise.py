@@ -1,0 +1,110 @@
+"""Models on disk: weights as safetensors, and a JSON card that says how to build the model around them."""
+
+import dataclasses
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .training.checkpoint import DamagedFile, pack, unpack, write_atomically
+
+_FORMAT = 1
+_TRUSTED = ("npax.", "tinygp.kernels.")
+
+
+def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None) -> None:
+    """Writes a model to `path` (`.safetensors`), and its card beside it (`.json`).
+
+    The weights file is complete in itself: arrays, the structure of the model (class names and plain values; never
+    code) and a checksum. The card repeats what a person wants to know: `card` (how it was trained, how good it is)
+    and the number of parameters. Both are written whole or not at all.
+
+    **Raises:** `ValueError` for a path that does not end in `.safetensors`; `TypeError` for a model with parts that
+    are not from npax or tinygp (they could not be built again).
+    """
+    path = _checked(path)
+    arrays: dict[str, np.ndarray] = {}
+    about = {"format": _FORMAT, "structure": _describe(model, "", arrays), "card": card or {}}
+    write_atomically(path, pack(arrays, about))
+    summary = {**(card or {}), "model": type(model).__name__, "parameters": sum(a.size for a in arrays.values())}
+    write_atomically(path.with_suffix(".json"), (json.dumps(summary, indent=2) + "\n").encode())
+
+
+def load(path: str | Path) -> Any:
+    """The model that `save` wrote, or a pretrained one by its name (`npax.pretrained()` lists them).
+
+    **Raises:** `FileNotFoundError` where there is no such file and no such pretrained model; `DamagedFile` where the
+    content is not what was written.
+    """
+    from .pretrained import find  # here, since finding is about names and this module about files
+
+    arrays, about = unpack(find(path))
+    if about.get("format") != _FORMAT:
+        raise DamagedFile(f"{path} is of format {about.get('format')!r}; this npax reads format {_FORMAT}.")
+    return _build(about["structure"], arrays)
+
+
+def load_card(path: str | Path) -> dict[str, Any]:
+    """What was said of the model when it was saved."""
+    from .pretrained import find
+
+    return unpack(find(path))[1]["card"]
+
+
+def _checked(path):
+    path = Path(path)
+    if path.suffix != ".safetensors":
+        raise ValueError(f"`path` must end in '.safetensors', got '{path}'.")
+    return path
+
+
+def _describe(part, name, arrays):
+    if part is None or isinstance(part, bool | int | float | str):
+        return {"value": part}
+    if eqx.is_array(part):
+        arrays[name] = np.asarray(part)
+        return {"array": name}
+    if isinstance(part, tuple | list):
+        items = [_describe(item, f"{name}.{i}", arrays) for i, item in enumerate(part)]
+        return {"tuple" if isinstance(part, tuple) else "list": items}
+    kind = f"{type(part).__module__}.{type(part).__qualname__}"
+    if not (isinstance(part, eqx.Module) and kind.startswith(_TRUSTED)):
+        raise TypeError(f"Cannot save `{name.lstrip('.')}`: a {kind} is not a part of npax or tinygp.")
+    fields = {f.name: _describe(getattr(part, f.name), f"{name}.{f.name}", arrays) for f in dataclasses.fields(part)}
+    return {"module": kind, "fields": fields}
+
+
+def _build(node, arrays):
+    match node:
+        case {"value": value}:
+            return value
+        case {"array": name}:
+            return jnp.asarray(arrays[name])
+        case {"tuple": items}:
+            return tuple(_build(item, arrays) for item in items)
+        case {"list": items}:
+            return [_build(item, arrays) for item in items]
+        case {"module": kind, "fields": fields}:
+            module = object.__new__(_trusted_class(kind))
+            for name, field in fields.items():
+                object.__setattr__(module, name, _build(field, arrays))
+            return module
+    raise DamagedFile(f"Cannot read a part of the model: {str(node)[:100]}.")
+
+
+def _trusted_class(kind):
+    module, _, name = kind.rpartition(".")
+    found = getattr(importlib.import_module(module), name, None) if kind.startswith(_TRUSTED) else None
+    if not (isinstance(found, type) and issubclass(found, eqx.Module)):
+        raise DamagedFile(f"The file asks for '{kind}', which is not a part of this npax.")
+    return found
+
+
+def count_parameters(model: eqx.Module) -> int:
+    """The number of trained floating-point values."""
+    return sum(a.size for a in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))

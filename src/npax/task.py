@@ -1,0 +1,29 @@
+"""The unit of meta-learning: one function, seen at context points, asked at target points."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+
+class Task(eqx.Module):
+    r"""One task: a context set $D_c = \{(x_c, y_c)\}$ and the targets $(x_t, y_t)$ to be predicted.
+
+    A PyTree. One task has no batch axis; a batch of tasks is a `Task` whose arrays have leading axes, as
+    `jax.vmap` over a sampler makes it. Sets of different sizes are padded to one shape and told apart by their
+    masks: whatever stands under a `False` (NaN too) counts for nothing, in values and in gradients.
+
+    **Shapes:** `xc [nc dx]`, `yc [nc dy]`, `mask_c [nc]`, `xt [nt dx]`, `yt [nt dy]`, `mask_t [nt]`.
+    """
+
+    xc: Float[Array, "*batch nc dx"]
+    yc: Float[Array, "*batch nc dy"]
+    mask_c: Bool[Array, "*batch nc"]
+    xt: Float[Array, "*batch nt dx"]
+    yt: Float[Array, "*batch nt dy"]
+    mask_t: Bool[Array, "*batch nt"]
+
+    @classmethod
+    def of(cls, xc, yc, xt, yt) -> "Task":
+        """A task without padding: every point counts."""
+        xc, yc, xt, yt = (jnp.asarray(a, jnp.float32) for a in (xc, yc, xt, yt))
+        return cls(xc, yc, jnp.ones(xc.shape[:-1], bool), xt, yt, jnp.ones(xt.shape[:-1], bool))

@@ -1,0 +1,35 @@
+import equinox as eqx
+import numpy as np
+
+from ._base import AbstractTasks
+
+
+class Stage(eqx.Module):
+    """Tasks of one shape, the batch size that suits it, and how often it comes up (relative to other stages)."""
+
+    tasks: AbstractTasks
+    batch_size: int = eqx.field(static=True)
+    weight: float = eqx.field(static=True, default=1.0)
+    start: float = eqx.field(static=True, default=0.0)
+    """The share of the training after which the stage joins in: large contexts come late."""
+
+
+class Curriculum(eqx.Module):
+    """Several shapes of tasks in one training: a step draws from one of them, so each is compiled once.
+
+    The order is fixed and even: of the stages that have started, the one that lags most behind its weight is next.
+    """
+
+    stages: tuple[Stage, ...]
+
+    def plan(self, chunks: int) -> np.ndarray:
+        """Which stage each of `chunks` equal parts of the training uses: `[chunks]` integers."""
+        weights = np.array([stage.weight for stage in self.stages])
+        starts = np.array([stage.start for stage in self.stages])
+        debt, plan = np.zeros(len(weights)), np.zeros(chunks, int)
+        for i in range(chunks):
+            share = weights * (starts <= i / chunks)
+            debt += share / share.sum()
+            plan[i] = np.argmax(np.where(share > 0, debt, -np.inf))
+            debt[plan[i]] -= 1
+        return plan

@@ -1,0 +1,202 @@
+"""The prior on which the shipped model is trained: Gaussian processes of many kinds, designs and noises."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..bias.distance import squared_distance
+from ..task import Task
+from ._base import AbstractTasks
+from .designs import draw_context, draw_targets
+from .posterior import PosteriorTask
+
+DX = 3
+"""Coordinates of every task; those of fewer dimensions are padded with zeros."""
+
+# Profiles k(r) = (p0 + p1 r + p2 r²) exp(-a r - b r²), one row each; see `profile`.
+_PROFILES = jnp.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.5],  # squared exponential
+        [1.0, 0.0, 0.0, 1.0, 0.0],  # Matern 1/2
+        [1.0, 3.0**0.5, 0.0, 3.0**0.5, 0.0],  # Matern 3/2
+        [1.0, 5.0**0.5, 5.0 / 3.0, 5.0**0.5, 0.0],  # Matern 5/2
+    ]
+)
+_RATIONAL, _PERIODIC = 4, 5
+_FAMILIES = jnp.array([0.3, 0.1, 0.22, 0.13, 0.1, 0.15])
+
+
+class Component(eqx.Module):
+    """One stationary kernel: a profile of the distance between warped coordinates."""
+
+    family: Array
+    inverse_scale: Float[Array, " dx"]
+    wave_number: Float[Array, " dx"]
+    roughness: Array
+    alpha: Array
+    variance: Array
+
+    def features(self, x: Float[Array, "n dx"]) -> Float[Array, "n 3*dx"]:
+        r"""Coordinates in which the kernel is a function of the distance. A periodic kernel
+        $\exp(-2 \sin^2(\pi \delta / p) / l^2)$ is a squared exponential on circles of radius $1/l$."""
+        angle = x * self.wave_number
+        turning = jnp.where(self.wave_number > 0, self.roughness, 0.0)
+        parts = [x * self.inverse_scale, jnp.cos(angle) * turning, jnp.sin(angle) * turning]
+        # Kept from fusing into the distances, where XLA would compute them again for every pair.
+        return jax.lax.optimization_barrier(jnp.concatenate(parts, axis=-1))
+
+    def __call__(self, x: Float[Array, "n dx"], y: Float[Array, "m dx"]) -> Float[Array, "n m"]:
+        r2 = squared_distance(self.features(x), self.features(y))
+        r = jnp.sqrt(r2 + 1e-12)
+        p0, p1, p2, a, b = _PROFILES[jnp.where(self.family < _RATIONAL, self.family, 0)]
+        stationary = (p0 + p1 * r + p2 * r2) * jnp.exp(-a * r - b * r2)
+        rational = jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
+        return self.variance * jnp.where(self.family == _RATIONAL, rational, stationary)
+
+
+class GPPrior(AbstractTasks):
+    r"""Gaussian processes for pretraining: each task draws its dimension, kernel, noise and design.
+
+    - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
+    - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
+    - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; axis-wise anisotropy in
+      half the tasks, rotated in half;
+    - noise from nearly none (0.003) to the size of the signal; heavy-tailed in one task of seven (a Gaussian whose
+      variance is itself random at each point); constant offsets and linear trends in some;
+    - context uniform, clustered, on grids, with holes, in narrow boxes; its size log-uniform or uniform, 0 included;
+    - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are.
+
+    Given what was drawn all is Gaussian, so the exact posterior of the targets comes with the task, at less cost
+    than a joint draw: with $K_{cc} + \Sigma = L L^\top$, $y = L \epsilon$ and $A = L^{-1} K_{ct}$ the posterior mean
+    is $A^\top \epsilon$ and its variance $k_{tt} - \sum A^2$.
+
+    **Arguments:** `nc`: slots for context points (the most there can be); `nt`: targets; `low`: the least number of
+    context points.
+    """
+
+    nc: int = eqx.field(static=True)
+    nt: int = eqx.field(static=True)
+    low: int = eqx.field(static=True, default=0)
+
+    def sample(self, key: PRNGKeyArray) -> PosteriorTask:
+        keys = iter(jr.split(key, 13))
+        dx = jr.choice(next(keys), 3, p=jnp.array([0.4, 0.4, 0.2])) + 1
+        active = jnp.arange(DX) < dx
+        mask = jnp.arange(self.nc) < self._size(next(keys))
+
+        xc = draw_context(next(keys), self.nc) * active
+        xt = draw_targets(next(keys), xc, mask, self.nt) * active
+
+        turn = _rotation(next(keys), dx)
+        components = jax.vmap(lambda key: draw_component(key, active))(jr.split(next(keys), 2))
+        second, share = jr.uniform(next(keys), (2,))
+        share = jnp.where(second < 0.3, share, 0.0)
+        amplitude = jnp.exp(0.3 * jr.normal(next(keys)))
+        variance = jnp.square(amplitude) * jnp.stack([1 - share, share])
+        components = eqx.tree_at(lambda c: c.variance, components, variance)
+        offset, slope = _trend(next(keys))
+
+        def kernel(x, y):
+            stationary = jax.vmap(lambda c: c(x @ turn, y @ turn))(components)
+            return jnp.sum(stationary, axis=0) + jnp.square(offset) + jnp.square(slope) * (x @ y.T)
+
+        noise, noise_c = _noise(next(keys), self.nc)
+        k_tt = jnp.sum(variance) + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
+        yc, mean, var = _condition(next(keys), kernel(xc, xc), kernel(xc, xt), k_tt, noise_c, mask)
+        centre, scale = _standardisation(next(keys), yc, mask)
+        yc, mean = (yc - centre) / scale, (mean - centre) / scale
+        var, noise = var / jnp.square(scale), noise / jnp.square(scale)
+
+        # A factorisation that broke down makes a task without points, not a run without weights.
+        sound = jnp.isfinite(jnp.sum(yc) + jnp.sum(mean) + jnp.sum(var))
+        yc, mean, var = (jnp.where(sound, a, safe) for a, safe in ((yc, 0.0), (mean, 0.0), (var, 1.0)))
+        yt = mean + jnp.sqrt(var) * jr.normal(next(keys), mean.shape)
+        task = Task(xc, yc[:, None], mask & sound, xt, yt[:, None], jnp.full(self.nt, sound))
+        return PosteriorTask(task, mean[:, None], var[:, None], jnp.full((self.nt, 1), noise))
+
+    def _size(self, key):
+        """Log-uniform in half the tasks, uniform in the others."""
+        which, share = jr.split(key)
+        low, high = self.low + 0.8, self.nc + 0.999
+        share = jr.uniform(share)
+        log_uniform = low * (high / low) ** share
+        return jnp.floor(jnp.where(jr.bernoulli(which), log_uniform, low + share * (high - low)))
+
+
+def draw_component(key: PRNGKeyArray, active) -> Component:
+    keys = iter(jr.split(key, 9))
+    family = jr.choice(next(keys), len(_FAMILIES), p=_FAMILIES)
+    wide = jr.uniform(next(keys), minval=jnp.log(0.05), maxval=jnp.log(5.0))
+    near = jnp.log(0.3) + 0.7 * jr.normal(next(keys))
+    log_scale = jnp.where(jr.bernoulli(next(keys), 0.5), wide, jnp.clip(near, jnp.log(0.05), jnp.log(5.0)))
+    anisotropy, axes = jr.normal(next(keys), (2, DX))
+    log_scale = log_scale + jnp.where(anisotropy[0] > 0, 0.5 * axes, 0.0)
+    period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.4), maxval=jnp.log(3.0)))
+    roughness = jnp.exp(-jr.uniform(next(keys), minval=jnp.log(0.08), maxval=jnp.log(2.0)))
+    envelope = jnp.where(jr.bernoulli(next(keys), 0.6), 0.0, jnp.exp(-jnp.maximum(log_scale, 0.0)))
+    periodic = family == _PERIODIC
+    return Component(
+        family=family,
+        inverse_scale=jnp.where(periodic, envelope, jnp.exp(-log_scale)),
+        wave_number=jnp.where(periodic & active, 2 * jnp.pi / period, 0.0),
+        roughness=roughness,
+        alpha=jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.3), maxval=jnp.log(10.0))),
+        variance=jnp.ones(()),
+    )
+
+
+def _rotation(key, dx):
+    """A random rotation of the active coordinates in half the tasks, else the identity (as a quaternion's matrix)."""
+    turned, axes = jr.split(key)
+    free = jnp.array([[1, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1]])[dx - 1]
+    q = jr.normal(axes, (4,)) * free
+    w, x, y, z = jnp.where(jr.bernoulli(turned), q / jnp.linalg.norm(q), jnp.array([1.0, 0.0, 0.0, 0.0]))
+    return jnp.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _trend(key):
+    """Standard deviations of a constant offset (half the tasks) and of linear slopes (a quarter)."""
+    has, size = jr.uniform(key, (2, 2))
+    return jnp.where(has < jnp.array([0.5, 0.25]), size, 0.0)
+
+
+def _noise(key, nc):
+    """Mean noise variance, and that of each context point: equal, or inverse-chi-square around it (heavy tails)."""
+    faint, weak, strong, heavy, freedom, scale = jr.split(key, 6)
+    log_std = jnp.where(
+        jr.bernoulli(faint, 0.2),
+        jr.uniform(weak, minval=jnp.log(0.003), maxval=jnp.log(0.02)),
+        jr.uniform(strong, minval=jnp.log(0.02), maxval=0.0),
+    )
+    variance = jnp.exp(2 * log_std)
+    degrees = jr.randint(freedom, (), 3, 9)  # of Student's t: the inverse of a chi-square mixes normals into it
+    chi_square = jnp.sum(jnp.square(jr.normal(scale, (nc, 8))), axis=-1, where=jnp.arange(8) < degrees)
+    spread = (degrees - 2) / jnp.maximum(chi_square, 0.05)
+    return variance, variance * jnp.where(jr.bernoulli(heavy, 0.15), spread, 1.0)
+
+
+def _condition(key, k_cc, k_ct, k_tt, noise, mask):
+    """Context values, and mean and variance of the targets given them. Masked points are independent of all."""
+    both = mask[:, None] & mask[None, :]
+    k_cc = jnp.where(both, k_cc, 0.0) + jnp.diag(jnp.where(mask, noise + 1e-5, 1.0))
+    k_ct = jnp.where(mask[:, None], k_ct, 0.0)
+    chol = jnp.linalg.cholesky(k_cc)
+    white = jr.normal(key, mask.shape)
+    a = jax.scipy.linalg.solve_triangular(chol, k_ct, lower=True)
+    return chol @ white, white @ a, jnp.maximum(k_tt - jnp.sum(jnp.square(a), axis=0), 1e-6)
+
+
+def _standardisation(key, yc, mask):
+    n = jnp.sum(mask)
+    mean = jnp.sum(jnp.where(mask, yc, 0.0)) / jnp.maximum(n, 1)
+    std = jnp.sqrt(jnp.sum(jnp.where(mask, jnp.square(yc - mean), 0.0)) / jnp.maximum(n, 1))
+    chosen = jr.bernoulli(key) & (n > 1) & (std > 0.1)
+    return jnp.where(chosen, mean, 0.0), jnp.where(chosen, std, 1.0)

@@ -1,0 +1,11 @@
+"""Training: `fit`, optimisers, checkpoints."""
+
+from .checkpoint import DamagedFile as DamagedFile
+from .fit import FitResult as FitResult, fit as fit
+from .optimizers import (
+    adamw as adamw,
+    muon as muon,
+    warmup_cosine as warmup_cosine,
+    warmup_stable_decay as warmup_stable_decay,
+    yogi as yogi,
+)

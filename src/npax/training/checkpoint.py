@@ -1,0 +1,108 @@
+"""Checkpoints: written whole or not at all, checked when read, the one before kept."""
+
+import hashlib
+import json
+import os
+import re
+import warnings
+from pathlib import Path
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+T = TypeVar("T")
+_NAME = re.compile(r"step-(\d{9})\.safetensors")
+
+
+class DamagedFile(ValueError):
+    """A file whose content is not what was written."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    with open(partial, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def pack(arrays: dict[str, np.ndarray], about: dict) -> bytes:
+    """Arrays and a JSON-able description as one safetensors file with a checksum."""
+    arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
+    return safetensors.numpy.save(arrays, {"about": json.dumps(about), "sha256": _digest(arrays)})
+
+
+def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """What `pack` packed. **Raises** `DamagedFile` where the content does not match its checksum."""
+    try:
+        content = path.read_bytes()
+        size = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + size])["__metadata__"]
+        arrays = safetensors.numpy.load(content)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise DamagedFile(f"{path} is damaged or not a file that npax wrote: {error}") from error
+    if metadata.get("sha256") != _digest(arrays):
+        raise DamagedFile(f"{path} is damaged: its content does not match its checksum.")
+    return arrays, json.loads(metadata["about"])
+
+
+def _digest(arrays):
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
+        digest.update(arrays[name].tobytes())
+    return digest.hexdigest()
+
+
+def write_checkpoint(folder: Path, step: int, state, about: dict, keep: int = 2) -> Path:
+    """Saves the arrays of a PyTree as `step-000001234.safetensors`; the `keep` newest stay."""
+    leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
+    path = folder / f"step-{step:09d}.safetensors"
+    write_atomically(path, pack({f"{i:05d}": np.asarray(a) for i, a in enumerate(leaves)}, {**about, "step": step}))
+    for old in checkpoints(folder)[:-keep]:
+        old.unlink()
+    for leftover in folder.glob("*.partial-*"):
+        leftover.unlink()
+    return path
+
+
+def read_checkpoint(folder: Path, state: T) -> tuple[T, dict] | None:
+    """The newest sound checkpoint, poured into a PyTree of the same structure; None where there is none.
+
+    A damaged file is named in a warning and passed over. **Raises** `ValueError` where the newest sound one is of
+    another model or optimiser.
+    """
+    for path in reversed(checkpoints(folder)):
+        try:
+            arrays, about = unpack(path)
+        except DamagedFile as error:
+            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=2)
+            continue
+        dynamic, static = eqx.partition(state, eqx.is_array)
+        leaves, treedef = jax.tree.flatten(dynamic)
+        stored = [arrays[name] for name in sorted(arrays)]
+        if [(a.shape, a.dtype) for a in stored] != [(a.shape, a.dtype) for a in leaves]:
+            raise ValueError(
+                f"{path} belongs to another model, optimiser or number of seeds than the one given. "
+                "Use another `checkpoint` folder, or the arguments that this one was started with."
+            )
+        return eqx.combine(jax.tree.unflatten(treedef, [jnp.asarray(a) for a in stored]), static), about
+    return None
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """The checkpoint files of a folder, oldest first."""
+    return sorted(path for path in folder.glob("step-*.safetensors") if _NAME.fullmatch(path.name))

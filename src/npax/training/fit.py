@@ -1,0 +1,220 @@
+"""Training: a flat, visible loop."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+from jaxtyping import Array, Int, PRNGKeyArray
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from .. import objectives
+from ..models import AbstractNeuralProcess
+from ..tasks import AbstractTasks, Curriculum, Stage
+from .checkpoint import read_checkpoint, write_checkpoint
+from .optimizers import muon
+
+
+class TrainState(eqx.Module):
+    """All that a training carries from step to step; with the key, it determines the rest of the run."""
+
+    model: Any
+    opt_state: Any
+    step: Int[Array, ""]
+    skipped: Int[Array, "*seeds"]
+
+
+@dataclasses.dataclass(frozen=True)
+class FitResult:
+    """What `fit` returns.
+
+    `model`: the trained model (with `seeds` > 1: its arrays have a leading seed axis, and `models` lists them one
+    by one). `losses [steps]` or `[steps seeds]`: the training loss at each step of this call. `evaluations`: pairs
+    of step and whatever `evaluate` returned. `skipped`: steps whose loss or gradient was not finite; they changed
+    nothing. `seconds`: wall-clock time of this call.
+    """
+
+    model: Any
+    losses: np.ndarray
+    evaluations: list[tuple[int, Any]]
+    steps: int
+    skipped: int
+    seconds: float
+    seeds: int = 1
+
+    @property
+    def models(self) -> list:
+        if self.seeds == 1:
+            return [self.model]
+        arrays, rest = eqx.partition(self.model, eqx.is_array)
+        return [eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), rest) for i in range(self.seeds)]
+
+
+def fit(
+    model: AbstractNeuralProcess | Callable[[PRNGKeyArray], AbstractNeuralProcess],
+    tasks: AbstractTasks | Curriculum,
+    *,
+    steps: int,
+    key: PRNGKeyArray,
+    batch_size: int = 32,
+    objective: Callable = objectives.nll,
+    optimizer: optax.GradientTransformation | None = None,
+    seeds: int = 1,
+    checkpoint: str | Path | None = None,
+    resume: bool = True,
+    save_every: float = 120.0,
+    evaluate: Callable[[Any], Any] | None = None,
+    evaluate_every: int | None = None,
+    chunk: int = 25,
+    progress: bool = True,
+) -> FitResult:
+    """Trains a model on tasks drawn afresh at every step, on the device.
+
+    `chunk` steps run as one `lax.scan`; between chunks the progress bar, checkpoints, evaluation and Ctrl-C have
+    their turn. The tasks of a step depend on `key` and the number of the step alone, so a run that is killed and
+    resumed ends with the same bytes as one that was not. A step whose loss or gradient is not finite is skipped and
+    counted.
+
+    **Arguments:** `model`: where to start; with `seeds` > 1 a function `key -> model`, so that each seed starts
+    elsewhere (all seeds train side by side under `vmap`, on their own tasks). `tasks`: a sampler, or a `Curriculum`
+    of several shapes (then `batch_size` is the curriculum's). `objective(model, task) -> scalar` of one task.
+    `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
+    folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
+    newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end.
+
+    **Good values:** batch 32, `muon` at its defaults; a few thousand steps for a GP-1D specialist.
+
+    **Raises:** `ValueError` where an argument is out of range or a checkpoint belongs to another model;
+    `KeyboardInterrupt` goes through after the checkpoint is written.
+    """
+    for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    drawn = not isinstance(model, AbstractNeuralProcess)
+    if seeds > 1 and not drawn:
+        raise ValueError(
+            f"`seeds`={seeds} needs `model` to be a function of a key, so that each seed starts elsewhere."
+        )
+    curriculum = tasks if isinstance(tasks, Curriculum) else Curriculum((Stage(tasks, batch_size),))
+    optimizer = muon(steps) if optimizer is None else optimizer
+    init_key, run_key = jr.split(key)
+    state = _start(model, optimizer, seeds, init_key, drawn)
+
+    folder = None if checkpoint is None else Path(checkpoint)
+    if folder is not None and resume:
+        found = read_checkpoint(folder, state)
+        state = state if found is None else found[0]
+    plan = curriculum.plan(-(-steps // chunk))
+    run = _runner(curriculum, objective, optimizer, seeds)
+
+    losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
+    done = first = int(state.step)
+    with _progress_bar(progress) as bar:
+        line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
+        try:
+            while done < steps:
+                end = min((done // chunk + 1) * chunk, steps)
+                state, loss = run(state, run_key, int(plan[done // chunk]), end - done)
+                losses.append(np.asarray(loss))
+                bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
+                if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
+                    evaluations.append((end, evaluate(state.model)))
+                done = end
+                if folder is not None and time.monotonic() - saved > save_every:
+                    write_checkpoint(folder, done, state, {"steps": steps})
+                    saved = time.monotonic()
+        finally:
+            if folder is not None and int(state.step) > first:
+                write_checkpoint(folder, int(state.step), state, {"steps": steps})
+    if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
+        evaluations.append((done, evaluate(state.model)))
+    return FitResult(
+        model=state.model,
+        losses=np.concatenate(losses) if losses else np.zeros((0, seeds) if seeds > 1 else 0),
+        evaluations=evaluations,
+        steps=done,
+        skipped=int(np.sum(state.skipped)),
+        seconds=time.monotonic() - started,
+        seeds=seeds,
+    )
+
+
+def _start(model, optimizer, seeds, key, drawn):
+    def start(key):
+        module = model(key) if drawn else model
+        opt_state = optimizer.init(eqx.filter(module, eqx.is_inexact_array))
+        return module, opt_state
+
+    if seeds == 1:
+        module, opt_state = start(key)
+    else:
+        module, opt_state = eqx.filter_vmap(start)(jr.split(key, seeds))
+    skipped = jnp.zeros((seeds,) if seeds > 1 else (), jnp.int32)
+    return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
+
+
+def _runner(curriculum, objective, optimizer, seeds):
+    """A jitted function `(state, key, stage, length) -> (state, losses [length] or [length seeds])`."""
+
+    def batch_loss(model, stage, key):
+        tasks = jax.vmap(stage.tasks.sample)(jr.split(key, stage.batch_size))
+        return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0))(model, tasks))
+
+    def step(model, opt_state, stage, key):
+        loss, grads = eqx.filter_value_and_grad(batch_loss)(model, stage, key)
+        params, rest = eqx.partition(model, eqx.is_inexact_array)
+        with jax.numpy_dtype_promotion("standard"):
+            updates, new_opt_state = optimizer.update(grads, opt_state, params)
+            new_params = optax.apply_updates(params, updates)
+        sound = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(grads))
+        new_params, new_opt_state = jax.tree.map(
+            lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
+        )
+        return eqx.combine(new_params, rest), new_opt_state, loss, ~sound
+
+    @eqx.filter_jit
+    def run(state, key, stage, length):
+        arrays, rest = eqx.partition(state, eqx.is_array)
+
+        def body(arrays, _):
+            state = eqx.combine(arrays, rest)
+            step_key = jr.fold_in(key, state.step)
+            if seeds == 1:
+                model, opt_state, loss, bad = step(state.model, state.opt_state, stage, step_key)
+            else:
+                many = eqx.filter_vmap(lambda model, opt, key: step(model, opt, stage, key))
+                model, opt_state, loss, bad = many(state.model, state.opt_state, jr.split(step_key, seeds))
+            state = TrainState(model, opt_state, state.step + 1, state.skipped + bad)
+            return eqx.filter(state, eqx.is_array), loss
+
+        arrays, losses = jax.lax.scan(body, arrays, length=length)
+        return eqx.combine(arrays, rest), losses
+
+    return lambda state, key, stage, length: run(state, key, curriculum.stages[stage], length)
+
+
+def _progress_bar(shown):
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[loss]} {task.fields[skipped]}"),
+        TimeRemainingColumn(),
+        disable=not shown,
+    )
+
+
+def _recent(losses, chunks=20):
+    return float(np.nanmean(np.concatenate([np.atleast_1d(chunk) for chunk in losses[-chunks:]])))
+
+
+def _count(state):
+    skipped = int(np.sum(state.skipped))
+    return f"({skipped} skipped)" if skipped else ""

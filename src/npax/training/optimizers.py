@@ -1,0 +1,67 @@
+"""Optimisers and schedules that train neural processes well, as optax transformations."""
+
+import equinox as eqx
+import jax
+import optax
+from optax.contrib import MuonDimensionNumbers, muon as optax_muon
+
+
+def yogi(steps: int, learning_rate: float = 1e-3) -> optax.GradientTransformation:
+    """KR2's optimiser: Yogi, one cosine down to zero, gradient norm clipped at 3."""
+    return optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(learning_rate, steps)))
+
+
+def adamw(steps: int, learning_rate: float = 1e-3, weight_decay: float = 1e-4) -> optax.GradientTransformation:
+    """AdamW with warm-up and cosine, gradient norm clipped at 3."""
+    schedule = warmup_cosine(steps, learning_rate)
+    return optax.chain(optax.clip_by_global_norm(3.0), optax.adamw(schedule, weight_decay=weight_decay))
+
+
+def muon(
+    steps: int, learning_rate: float = 1e-2, adam_learning_rate: float = 1.5e-3, *, schedule=None
+) -> optax.GradientTransformation:
+    """Muon (orthogonalised momentum) for weight matrices, Adam for all else, gradient norm clipped at 3.
+
+    On GP-1D it reaches a given likelihood in about half the steps of AdamW. `schedule(steps, peak)` makes each
+    learning rate (default `warmup_cosine`).
+    """
+    schedule = warmup_cosine if schedule is None else schedule
+    return optax.chain(
+        optax.clip_by_global_norm(3.0),
+        optax_muon(
+            schedule(steps, learning_rate),
+            adam_learning_rate=schedule(steps, adam_learning_rate),
+            muon_weight_dimension_numbers=_matrices,
+        ),
+    )
+
+
+def warmup_cosine(steps: int, peak: float):
+    """Linear rise over the first 5 % of the steps (at most 500), then a cosine down to zero."""
+    return optax.warmup_cosine_decay_schedule(0.0, peak, max(1, min(500, steps // 20)), max(steps, 2))
+
+
+def warmup_stable_decay(steps: int, peak: float):
+    """Rise, a constant rate, then a linear fall to zero over the last 30 %: the constant part does not depend on
+    `steps`, so a run can be prolonged from any of its checkpoints."""
+    rise, fall = max(1, min(300, steps // 20)), max(1, 3 * steps // 10)
+    return optax.join_schedules(
+        [
+            optax.linear_schedule(0.0, peak, rise),
+            optax.constant_schedule(peak),
+            optax.linear_schedule(peak, 0.0, fall),
+        ],
+        [rise, steps - fall],
+    )
+
+
+def _matrices(params):
+    """Muon's matrices: the weights of linear maps (stacked over blocks or not), but for those with a thin side."""
+
+    def spec(path, leaf):
+        is_weight = isinstance(path[-1], jax.tree_util.GetAttrKey) and path[-1].name == "weight"
+        if not (is_weight and eqx.is_array_like(leaf) and min(leaf.shape[-2:]) >= 16):
+            return None
+        return MuonDimensionNumbers(reduction_axis=leaf.ndim - 2, output_axis=leaf.ndim - 1)
+
+    return jax.tree_util.tree_map_with_path(spec, params)

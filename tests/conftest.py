@@ -1,0 +1,26 @@
+import os
+from pathlib import Path
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import pytest
+
+jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".jax_cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+@pytest.fixture
+def getkey():
+    """A function that gives a new random key at every call, the same ones in every run."""
+    keys = iter(jr.split(jr.key(0), 1000))
+    return lambda: next(keys)
+
+
+def tree_allclose(a, b, **tolerances):
+    return eqx.tree_equal(a, b, typematch=True, **tolerances)
