@@ -1,0 +1,43 @@
+"""The continuous ranked probability score."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from ._check import checked
+
+
+def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    r"""Mean CRPS of Gaussian predictions, in the units of `y`; the absolute error where the std goes to zero.
+
+    $$\mathrm{CRPS}(F, y) = \int (F(x) - 1[x \ge y])^2 dx
+      = \sigma \left( z (2\Phi(z) - 1) + 2\varphi(z) - \pi^{-1/2} \right), \quad z = (y - \mu) / \sigma.$$
+
+    A proper score like `nll`, but finite and forgiving of single outliers. **Shapes:** any, all the same.
+
+    **Reference:** Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
+    """
+    y, mean, std = checked(y=y, mean=mean, std=std, positive=("std",))
+    z = (y - mean) / std
+    density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
+    return float(np.mean(std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))))
+
+
+def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:
+    r"""Mean CRPS of predictions known by samples: $\mathbb E|X - y| - \tfrac12 \mathbb E|X - X'|$.
+
+    The unbiased estimate: $X, X'$ run over pairs of different samples, so that the number of samples does not change
+    its expectation. For one value it may come out slightly negative.
+
+    **Shapes:** `y [*shape]`, `samples [n *shape]` with n >= 2. **Cost:** O(n log n) per value.
+    """
+    samples = np.asarray(samples, np.float64)
+    if samples.ndim == 0 or samples.shape[0] < 2:
+        raise ValueError(f"`samples` needs at least 2 samples on its first axis, got shape {samples.shape}.")
+    n = samples.shape[0]
+    y, _ = checked(y=y, one_sample=samples[0])
+    samples = checked(samples=samples)[0].reshape(n, -1)
+    # Sum over pairs |x_i - x_j|, i < j, of sorted values: the i-th smallest is added i times, subtracted n-1-i times.
+    weights = 2 * np.arange(n) - n + 1
+    spread = weights @ np.sort(samples, axis=0) / (n * (n - 1))
+    return float(np.mean(np.mean(np.abs(samples - y), axis=0) - spread))
