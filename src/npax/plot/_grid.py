@@ -1,0 +1,27 @@
+import numpy as np
+
+
+def checked_grid(x, y, values):
+    """Sorted axes `[nx]`, `[ny]` and values `[ny nx]`."""
+    x, y, values = (np.asarray(a, float) for a in (x, y, values))
+    if x.ndim != 1 or y.ndim != 1 or values.shape != (y.size, x.size):
+        raise ValueError(
+            f"`values` must have the shape (rows, columns) = (size of y, size of x) = ({y.size}, {x.size}), "
+            f"with 1-D `x` and `y`; got values {values.shape}, x {x.shape}, y {y.shape}."
+        )
+    if x.size < 2 or y.size < 2:
+        raise ValueError(f"A map needs at least 2 columns and 2 rows, got {x.size} and {y.size}.")
+    across, down = np.argsort(x), np.argsort(y)
+    return x[across], y[down], values[np.ix_(down, across)]
+
+
+def edges(centers):
+    """The borders between cells, given their centres: one more."""
+    middle = (centers[1:] + centers[:-1]) / 2
+    return np.concatenate([[2 * centers[0] - middle[0]], middle, [2 * centers[-1] - middle[-1]]])
+
+
+def robust_limits(values):
+    """Where the colours begin and end: the range without the outermost half percent at each side."""
+    finite = values[np.isfinite(values)]
+    return np.quantile(finite, [0.005, 0.995]) if finite.size else (0.0, 1.0)

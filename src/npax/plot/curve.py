@@ -1,0 +1,36 @@
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+
+def posterior(
+    ax: Axes,
+    x: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    context: tuple[ArrayLike, ArrayLike] | None = None,
+    truth: ArrayLike | None = None,
+    level: float = 0.95,
+    color: str = "C0",
+) -> None:
+    """A 1-D prediction: the mean, its central interval of probability `level`, the context as dots, and the truth.
+
+    **Shapes:** `x`, `mean`, `std`, `truth [n]`, in any order of `x`; `context`: a pair `(xc [nc], yc [nc])`.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"`level` must be between 0 and 1, both excluded, got {level}.")
+    x, mean, std = (np.asarray(a, float).ravel() for a in (x, mean, std))
+    order = np.argsort(x)
+    x, mean, half = x[order], mean[order], ndtri(0.5 + 0.5 * level) * std[order]
+    ax.fill_between(x, mean - half, mean + half, color=color, alpha=0.2, linewidth=0, label=f"{level:.0%} interval")
+    ax.plot(x, mean, color=color, linewidth=1.8, label="mean")
+    if truth is not None:
+        ax.plot(x, np.asarray(truth, float).ravel()[order], color="0.2", linewidth=1, linestyle="--", label="truth")
+    if context is not None:
+        xc, yc = (np.asarray(a, float).ravel() for a in context)
+        ax.plot(xc, yc, "o", color="0.1", markersize=4, markeredgewidth=0, label="observations")
+    ax.margins(x=0)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
