@@ -1,4 +1,5 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -31,7 +32,7 @@ class RotaryCoordinates(eqx.Module):
     def turns(self, x: Float[Array, "n dx"]) -> tuple[Float[Array, "heads n pairs"], Float[Array, "heads n pairs"]]:
         """Cosine and sine of every angle at every point."""
         angle = jnp.einsum("hpx,nx->hnp", self.w[..., : x.shape[1]], x)
-        return jnp.cos(angle), jnp.sin(angle)
+        return cos_sin(angle)
 
     @staticmethod
     def rotate(
@@ -41,3 +42,30 @@ class RotaryCoordinates(eqx.Module):
         cos, sin = turns
         left, right = jnp.split(a, 2, axis=-1)
         return jnp.concatenate([left * cos - right * sin, left * sin + right * cos], axis=-1)
+
+
+@jax.custom_jvp
+def cos_sin(angle: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """Cosine and sine together, to 1e-6 for |angle| up to about 1,000: several times faster on CPUs than one by one.
+
+    Brings the angle into half a turn, then uses the Taylor series of half of it (|h| < 1.58, terms up to h^13).
+    """
+    turns = jnp.round(angle * (0.5 / jnp.pi))
+    half = 0.5 * ((angle - turns * 6.28125) - turns * 0.0019353071795864769)  # 2 pi in two parts
+    h2 = jnp.square(half)
+    sin = half * _horner(h2, (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800))
+    cos = _horner(h2, (1.0, -1 / 2, 1 / 24, -1 / 720, 1 / 40320, -1 / 3628800, 1 / 479001600))
+    return 1 - 2 * jnp.square(sin), 2 * sin * cos
+
+
+@cos_sin.defjvp
+def _cos_sin_jvp(primals, tangents):
+    cos, sin = cos_sin(*primals)
+    return (cos, sin), (-sin * tangents[0], cos * tangents[0])
+
+
+def _horner(x, coefficients):
+    total = jnp.full_like(x, coefficients[-1])
+    for c in coefficients[-2::-1]:
+        total = total * x + c
+    return total

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
 from ._base import AbstractAttention
-from .dense import dense_attention, hide, logits
+from .dense import hide, logits
 
 
 def scan_attention(
@@ -32,7 +32,7 @@ def scan_attention(
     is added to all logits, however large. The backward pass keeps only the output and $m + \log \ell$ and computes
     each block again; it differentiates queries, keys, values, the parameters of the bias and the locations.
 
-    **Arguments:** `block`: side of a block; 256 to 1,024 suits CPUs. Sets that fit one block take the dense path.
+    **Arguments:** `block`: side of a block; 256 to 1,024 suits CPUs. Sets that fit one block are done in one piece.
     The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit` and `grad` apply as usual
     (reverse mode, once).
 
@@ -42,13 +42,10 @@ def scan_attention(
         raise ValueError(f"`block` must be at least 1, got {block}.")
     if bias is not None and (xq is None or xk is None):
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
-    if q.shape[1] <= block and k.shape[1] <= block:
-        return dense_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)
-
     nq, nk = q.shape[1], k.shape[1]
     mask = jnp.ones(nk, bool) if mask is None else mask
     k, v, xk = hide(mask, k, v, xk)
-    q_blocks, k_blocks = -(-nq // block), -(-nk // block)
+    q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
     q_side, k_side = -(-nq // q_blocks), -(-nk // k_blocks)
     q, xq = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
     k, v, xk, mask = (_pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
@@ -81,14 +78,14 @@ def _attend(operands, mask, q_side, k_side):
     q, k, v, bias, xq, xk = operands
     keys = (_split(k, k_side, 1), _split(v, k_side, 1), _split(xk, k_side, 0), _split(mask, k_side, 0))
 
-    def queries(block):
+    def queries(_, block):
         q, xq = block
 
         def absorb(carry, block):
             top, total, out = carry
             k, v, xk, mask = block
             s = logits(q, k, bias, xq, xk, mask)
-            new_top = jnp.maximum(top, jnp.max(s, axis=-1))
+            new_top = jnp.maximum(top, jnp.max(s, axis=-1, initial=-jnp.inf))
             pivot = jnp.where(jnp.isfinite(new_top), new_top, 0.0)
             p = jnp.exp(s - pivot[..., None])
             decay = jnp.exp(top - pivot)
@@ -98,13 +95,18 @@ def _attend(operands, mask, q_side, k_side):
 
         rows = q.shape[:2]
         start = (jnp.full(rows, -jnp.inf, q.dtype), jnp.zeros(rows, q.dtype), jnp.zeros((*rows, v.shape[-1]), q.dtype))
-        (top, total, out), _ = jax.lax.scan(absorb, start, keys)
+        (top, total, out), _ = _loop(absorb, start, keys)
         seen = total > 0
         total = jnp.where(seen, total, 1.0)
-        return out / total[..., None], jnp.where(seen, top + jnp.log(total), -jnp.inf)
+        return None, (out / total[..., None], jnp.where(seen, top + jnp.log(total), -jnp.inf))
 
-    out, log_total = jax.lax.map(queries, (_split(q, q_side, 1), _split(xq, q_side, 0)))
+    _, (out, log_total) = _loop(queries, None, (_split(q, q_side, 1), _split(xq, q_side, 0)))
     return _join(out, 1), _join(log_total, 1)
+
+
+def _loop(body, carry, blocks):
+    """`lax.scan`, without a loop where there is one block."""
+    return jax.lax.scan(body, carry, blocks, unroll=jax.tree.leaves(blocks)[0].shape[0] == 1)
 
 
 @eqx.filter_custom_vjp
@@ -120,7 +122,7 @@ def _blockwise_fwd(perturbed, operands, mask, q_side, k_side):
 
 @_blockwise.def_bwd
 def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
-    r"""With $p = e^{s - \log\ell}$ and $\delta = \sum_d o\, \dot o$: $\dot s = p (\dot o v^\top - \delta)$, per block."""
+    r"""Per block, with $p = e^{s - \log\ell}$ and $\delta = \sum_d o\, \dot o$: $\dot s = p (\dot o v^\top - \delta)$."""
     out, log_total = residuals
     q, k, v, bias, xq, xk = operands
     delta = jnp.sum(d_out * out, axis=-1)
@@ -168,11 +170,11 @@ def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
             return _add((d_k, d_v, d_bias, d_xk), (d_ki, d_vi, d_biasi, d_xki)), (d_qi, d_xqi)
 
         start = (jnp.zeros_like(k), jnp.zeros_like(v), d_bias, _zeros(xk_learned))
-        (d_k, d_v, d_bias, d_xk), (d_qi, d_xqi) = jax.lax.scan(over_queries, start, q_parts)
+        (d_k, d_v, d_bias, d_xk), (d_qi, d_xqi) = _loop(over_queries, start, q_parts)
         return (d_q + d_qi, d_bias, _add(d_xq, d_xqi)), (d_k, d_v, d_xk)
 
     start = (jnp.zeros_like(q_parts[0]), _zeros(bias_learned), _zeros(q_parts[1]))
-    (d_q, d_bias, d_xq), (d_k, d_v, d_xk) = jax.lax.scan(over_keys, start, k_parts)
+    (d_q, d_bias, d_xq), (d_k, d_v, d_xk) = _loop(over_keys, start, k_parts)
     return (
         _join(d_q, 1),
         _join(d_k, 1),

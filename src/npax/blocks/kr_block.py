@@ -13,7 +13,8 @@ class KRBlock(eqx.Module):
 
     Targets and context pass through the *same* weights and read from the same place, the normalised context:
 
-    $$z \leftarrow z + \mathrm{Attn}(\mathrm{LN}_1 z,\ \mathrm{LN}_1 z_c), \qquad z \leftarrow z + \mathrm{MLP}(\mathrm{LN}_2 z).$$
+    $$z \leftarrow z + \mathrm{Attn}(\mathrm{LN}_1 z,\ \mathrm{LN}_1 z_c), \qquad
+      z \leftarrow z + \mathrm{MLP}(\mathrm{LN}_2 z).$$
 
     So one method updates either: `memorise` the context once, then `update` the context itself and any targets.
 

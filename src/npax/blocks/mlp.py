@@ -7,9 +7,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from .matmul import matmul
+
 
 class Linear(eqx.Module):
-    """An affine map of the last axis, `x @ weight + bias`: one matrix product whatever axes stand in front."""
+    """An affine map of every row, `x @ weight + bias`."""
 
     weight: Float[Array, "size_in size_out"]
     bias: Float[Array, " size_out"] | None
@@ -19,8 +21,8 @@ class Linear(eqx.Module):
         self.weight = jr.uniform(key, (size_in, size_out), minval=-bound, maxval=bound)
         self.bias = jnp.zeros(size_out) if use_bias else None
 
-    def __call__(self, x: Float[Array, "*axes size_in"]) -> Float[Array, "*axes size_out"]:
-        y = x @ self.weight
+    def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
+        y = matmul(x, self.weight)
         return y if self.bias is None else y + self.bias
 
 
@@ -48,7 +50,7 @@ class MLP(eqx.Module):
         keys = jr.split(key, len(sizes) - 1)
         self.layers = tuple(Linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
 
-    def __call__(self, x: Float[Array, "*axes size_in"]) -> Float[Array, "*axes size_out"]:
+    def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
         for layer in self.layers[:-1]:
             x = jax.nn.gelu(layer(x))
         return self.layers[-1](x)

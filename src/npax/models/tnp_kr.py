@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..attention import AbstractAttention, RotaryCoordinates, ScanAttention
 from ..bias import AbstractBias
-from ..blocks import MLP, KRBlock, LayerNorm, Linear
+from ..blocks import MLP, KRBlock, LayerNorm, Linear, scan_blocks, split_last
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractNeuralProcess, clean
 
@@ -96,13 +96,13 @@ class TNPKR(AbstractNeuralProcess):
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(xc, yc, mask)
         zc = self._tokens(xc, yc, observed=1)
-        context_blocks, last = _split_last(self.stack)
+        context_blocks, last = split_last(self.stack)
 
         def through(zc, block):
             memory = block.memorise(zc, xc, mask)
             return block.update(zc, xc, memory), memory
 
-        zc, memories = _scan(through, zc, context_blocks)
+        zc, memories = scan_blocks(through, zc, context_blocks)
         last_memory = last.memorise(zc, xc, mask)
         return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, last_memory)
 
@@ -113,7 +113,7 @@ class TNPKR(AbstractNeuralProcess):
             block, memory = layer
             return block.update(zt, xt, memory), None
 
-        zt, _ = _scan(through, zt, (self.stack, state))
+        zt, _ = scan_blocks(through, zt, (self.stack, state))
         return self.head(self.norm(zt))
 
     def _tokens(self, x, y, observed):
@@ -133,15 +133,3 @@ def _drawn(part, kind, key):
     keys = jr.split(key, max(len(leaves), 1))
     noisy = [a * (1 + 0.1 * jr.normal(k, a.shape, a.dtype)) for a, k in zip(leaves, keys, strict=False)]
     return eqx.combine(jax.tree.unflatten(treedef, noisy), rest)
-
-
-def _split_last(stack):
-    arrays, rest = eqx.partition(stack, eqx.is_array)
-    first, last = (jax.tree.map(lambda a, s=s: a[s], arrays) for s in (slice(None, -1), -1))
-    return eqx.combine(first, rest), eqx.combine(last, rest)
-
-
-def _scan(through, carry, stacked):
-    """`lax.scan` over modules whose arrays are stacked: identical blocks are compiled once."""
-    arrays, rest = eqx.partition(stacked, eqx.is_array)
-    return jax.lax.scan(lambda carry, layer: through(carry, eqx.combine(layer, rest)), carry, arrays)

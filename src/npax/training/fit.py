@@ -16,6 +16,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import objectives
+from ..blocks import unrolled
 from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
@@ -165,7 +166,8 @@ def _runner(curriculum, objective, optimizer, seeds):
 
     def batch_loss(model, stage, key):
         tasks = jax.vmap(stage.tasks.sample)(jr.split(key, stage.batch_size))
-        return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0))(model, tasks))
+        with unrolled():
+            return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0))(model, tasks))
 
     def step(model, opt_state, stage, key):
         loss, grads = eqx.filter_value_and_grad(batch_loss)(model, stage, key)
