@@ -1,0 +1,3 @@
+"""Estimators: what users of scikit-learn, pandas and xarray expect."""
+
+from .sklearn import NeuralProcessRegressor as NeuralProcessRegressor

@@ -1,0 +1,198 @@
+"""The scikit-learn estimator."""
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax.random as jr
+import numpy as np
+from scipy.special import ndtri
+from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+
+from ..inference import Exact, Tiled, coordinates
+from ..inference.joint import covariance, joint_samples
+from ..models import AbstractNeuralProcess
+from ..serialise import load
+
+EXACT_UP_TO = 2000
+"""Context points up to which `strategy="auto"` lets every target see all of them."""
+
+
+class DroppedRows(UserWarning):
+    """Observations without a finite value were left out."""
+
+
+class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
+    r"""Regression with calibrated uncertainty by a pretrained neural process: nothing is trained in `fit`.
+
+    A drop-in for `sklearn.gaussian_process.GaussianProcessRegressor`: `fit` stores the observations, `predict` has
+    the network infer length scales, smoothness and noise from them and gives mean and standard deviation in one pass.
+
+    **Arguments:**
+
+    - `model`: the name of a pretrained model (`npax.pretrained()`), the path of a saved one, or the model itself.
+    - `coords`: `"planar"`, columns of numbers, each scaled by itself; or `"latlon"`, longitude and latitude in
+      degrees (in this order, any wrap), on the sphere.
+    - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
+      those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations.
+    - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
+      `"raise"` a `ValueError`.
+    - `tile_size`: observations that a tile sees. Good values: 256 to 1,024, within what the model was trained on.
+    - `progress`: show a progress bar over tiles.
+    - `random_state`: seed of `sample_y` where that is given None.
+
+    **Attributes** after `fit`: `strategy_`, the strategy in use; `model_`; `X_`, `y_`, the observations in use;
+    `n_features_in_`, `feature_names_in_`.
+
+    **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
+    each column predicted by itself where the model has one.
+
+    **Pitfalls:** columns are features of a smooth function of position, not hundreds of covariates. Intervals cover
+    new observations; pass `include_noise=False` for the noiseless function.
+    """
+
+    def __init__(
+        self,
+        model="gp-universal",
+        *,
+        coords="planar",
+        strategy="auto",
+        on_missing="drop",
+        tile_size=512,
+        progress=False,
+        random_state=None,
+    ):
+        self.model = model
+        self.coords = coords
+        self.strategy = strategy
+        self.on_missing = on_missing
+        self.tile_size = tile_size
+        self.progress = progress
+        self.random_state = random_state
+
+    def fit(self, X, y) -> "NeuralProcessRegressor":
+        """Checks and keeps the observations.
+
+        **Raises:** `ValueError` for wrong shapes, text, NaN or infinity in `X`, no rows, more columns than the model
+        takes, latitudes beyond 90; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
+        """
+        for name, value, allowed in (
+            ("strategy", self.strategy, ("auto", "exact", "tiled")),
+            ("on_missing", self.on_missing, ("drop", "raise")),
+        ):
+            if value not in allowed:
+                raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        X, y = self._checked(X, y, reset=True)
+        self.model_ = _model(self.model)
+        return self._keep(X, y)
+
+    def update(self, X, y) -> "NeuralProcessRegressor":
+        """Adds observations to those in use; `fit` on all of them gives the same."""
+        check_is_fitted(self)
+        X, y = self._checked(X, y, reset=False)
+        if y.shape[1:] != self.y_.shape[1:]:
+            raise ValueError(
+                f"`y` must have the columns it had in `fit`: shape (n, *{self.y_.shape[1:]}), got {y.shape}."
+            )
+        return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]))
+
+    def predict(self, X, return_std=False, return_cov=False, include_noise=True):
+        """The mean at the rows of `X`, and with it the standard deviation or the joint covariance if asked for.
+
+        **Arguments:** `include_noise`: of a new observation (True) or of the noiseless function.
+
+        **Returns:** `mean`, `(mean, std)` or `(mean, cov)`. Of the shape of `y`: `mean` and `std [n]` or `[n dy]`;
+        `cov [n n]` or `[n n dy]`; its cost and its limit on `n` are those of `npax.inference.covariance`.
+        """
+        if return_std and return_cov:
+            raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
+        X = self._targets(X)
+        prediction = self.predictor_(X)
+        mean = self._like_y(prediction.mean)
+        if return_std:
+            return mean, self._like_y(prediction.std(include_noise))
+        if return_cov:
+            cov = covariance(self.predictor_, X, prediction, include_noise=include_noise)
+            return mean, cov if self.y_.ndim == 2 else cov[..., 0]
+        return mean
+
+    def predict_quantiles(self, X, q: float | Sequence[float], include_noise=True) -> np.ndarray:
+        """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`."""
+        q = np.asarray(q, np.float64)
+        if q.ndim > 1 or not np.all((q > 0) & (q < 1)):
+            raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q.tolist()}.")
+        prediction = self.predictor_(self._targets(X))
+        mean, std = prediction.mean, prediction.std(include_noise)
+        return self._like_y(mean[..., None] + std[..., None] * ndtri(q) if q.ndim else mean + std * ndtri(q))
+
+    def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
+        """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method."""
+        X = self._targets(X)
+        seed = self.random_state if random_state is None else random_state
+        key = jr.key(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        samples = joint_samples(self.predictor_, X, n_samples, key, include_noise=include_noise)
+        return self._like_y(np.moveaxis(samples, 0, -1))
+
+    def score_report(self, X, y) -> dict[str, float]:
+        """RMSE, MAE, negative log-likelihood, CRPS, 95 % coverage and interval score on held-out observations."""
+        from ..metrics import score_report
+
+        X, y = self._checked(X, y, reset=False)
+        mean, std = self.predict(X, return_std=True)
+        return score_report(y, mean, std)
+
+    def _checked(self, X, y, *, reset):
+        """Rows in use: float64, all finite."""
+        of_y = {"ensure_2d": False, "ensure_all_finite": False, "dtype": "numeric"}
+        X, y = self._valid(X, y, reset=reset, validate_separately=({"dtype": np.float64}, of_y))
+        y = y.astype(np.float64)
+        check_consistent_length(X, y)
+        finite = np.isfinite(y if y.ndim == 1 else y.sum(axis=1))
+        if finite.all():
+            return X, y
+        lost = f"{np.sum(~finite)} of {len(y)} rows of `y` hold NaN or infinity"
+        if self.on_missing == "raise" or not finite.any():
+            remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
+            raise ValueError(f"{lost}. {remedy}")
+        warnings.warn(f"{lost}; they are left out.", DroppedRows, stacklevel=3)
+        return X[finite], y[finite]
+
+    def _targets(self, X):
+        check_is_fitted(self)
+        return self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
+
+    def _valid(self, X, *y, **rules):
+        try:
+            return validate_data(self, X, *y, **rules)
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            text = [str(name) for name, kind in getattr(X, "dtypes", {}).items() if getattr(kind, "kind", "O") in "OSU"]
+            where = f" (columns {', '.join(text)})" if text else ""
+            raise ValueError(
+                f"`X` and `y` must be numbers: {error}{where}. Encode text as numbers or leave it out."
+            ) from error
+
+    def _keep(self, X, y):
+        exact = self.strategy == "exact" or (self.strategy == "auto" and len(X) <= EXACT_UP_TO)
+        context = self.model_, X, y.reshape(len(y), -1), coordinates(self.coords)
+        if exact:
+            self.predictor_ = Exact(*context)
+        else:
+            self.predictor_ = Tiled(*context, size=self.tile_size, progress=self.progress)
+        self.X_, self.y_, self.strategy_ = X, y, "exact" if exact else "tiled"
+        return self
+
+    def _like_y(self, a):
+        """`a [n dy ...]` without the axis of columns where `y` came without it."""
+        return a if self.y_.ndim == 2 else a[:, 0]
+
+
+def _model(model):
+    if isinstance(model, AbstractNeuralProcess):
+        return model
+    if isinstance(model, str | Path):
+        return load(model)
+    raise TypeError(f"`model` must be a model, the name of a pretrained one or a path; got {type(model).__name__}.")

@@ -1,0 +1,15 @@
+"""Inference in the user's units: exact, in tiles, and joint samples."""
+
+from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
+from .buckets import bucket as bucket
+from .joint import covariance as covariance, joint_samples as joint_samples
+from .normalise import (
+    AbstractCoordinates as AbstractCoordinates,
+    Frame as Frame,
+    LatLon as LatLon,
+    Planar as Planar,
+    Standardiser as Standardiser,
+    coordinates as coordinates,
+)
+from .predict import Exact as Exact, Prediction as Prediction
+from .tile import Tiled as Tiled

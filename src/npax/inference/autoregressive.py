@@ -1,0 +1,142 @@
+"""Joint samples and likelihoods from marginal predictions, one target after another (AR-CNP, Bruinsma et al. 2023)."""
+
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..likelihoods import noiseless
+from ..models import AbstractNeuralProcess
+from .buckets import bucket, pad
+from .predict import to_model
+
+GROUP = 16
+"""Samples drawn side by side."""
+
+
+def sample(
+    model: AbstractNeuralProcess,
+    xc,
+    yc,
+    xt,
+    n: int = 1,
+    *,
+    key: PRNGKeyArray,
+    method: Literal["auto", "ar", "latent", "independent"] = "auto",
+    include_noise: bool = True,
+) -> Float[Array, "n nt dy"]:
+    r"""Samples of all targets together, $y^{(s)} \sim p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$.
+
+    `method="ar"`: the chain rule in a random order for each sample, $y_i \sim p(y_i \mid D_c, y_{<i})$, every drawn
+    value joining the context. It gives dependent samples from any model of marginals. `"independent"`: each target
+    from its own marginal; the samples are jagged. `"latent"`: one draw of the latent variable per sample, for models
+    that have one. `"auto"`: `"ar"`.
+
+    **Arguments:** `model`; `xc [nc dx]`, `yc [nc dy]`, `xt [nt dx]` in the model's coordinates, as for the model
+    itself (`NeuralProcessRegressor.sample_y` takes any units); `n` samples; `include_noise`: of new observations, or
+    of the noiseless function where the model tells them apart.
+
+    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points. **Good values:** up to a few hundred
+    targets. **Pitfalls:** targets closer together than the model resolves carry its errors along the chain.
+
+    **Raises:** `ValueError` for an unknown method, or a latent that the model does not have.
+    """
+    if method not in ("auto", "ar", "latent", "independent"):
+        raise ValueError(f'`method` must be "auto", "ar", "latent" or "independent", got {method!r}.')
+    if method == "latent":
+        raise ValueError(
+            f'`method="latent"` needs a model with a latent variable, and {type(model).__name__} has none. '
+            'Use "ar" for joint samples or "independent".'
+        )
+    if n < 1:
+        raise ValueError(f"`n` must be at least 1 sample, got {n}.")
+    xc, xt = (to_model(model, np.asarray(x)) for x in (xc, xt))
+    yc = np.asarray(yc, np.float32)
+    if len(xt) == 0:
+        return jnp.zeros((n, 0, yc.shape[1]))
+    if method == "independent":
+        return _independent(model, xc, yc, np.ones(len(xc), bool), xt, jr.split(key, n), include_noise)
+
+    context = (pad(xc, bucket(len(xc))), pad(yc, bucket(len(xc))), np.arange(bucket(len(xc))) < len(xc))
+    slots = pad(xt, bucket(len(xt)))
+    side = min(GROUP, bucket(n))
+    keys = jr.split(key, -(-n // side) * side).reshape(-1, side)
+    groups = [_chains(model, *context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
+    return jnp.concatenate(groups)[:n, : len(xt)]
+
+
+def autoregressive_log_prob(
+    model: AbstractNeuralProcess, xc, yc, xt, yt, *, key: PRNGKeyArray, orders: int = 1
+) -> Float[Array, " orders"]:
+    r"""Joint log-likelihoods $\log p(y_t \mid x_t, D_c) = \sum_i \log p(y_i \mid D_c, y_{<i})$ of new observations,
+    each in a random order of the targets. A model that is not a consistent process gives each order another value.
+
+    Never to be compared with likelihoods of targets predicted one by one. **Cost:** as one sample per order.
+    """
+    xc, xt = (to_model(model, np.asarray(x)) for x in (xc, xt))
+    yc, yt = (np.asarray(y, np.float32) for y in (yc, yt))
+    size, slots = bucket(len(xc)), bucket(len(xt))
+    context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
+    return _scores(model, *context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
+
+
+def _drawn(model, raw_distribution, key, include_noise):
+    distribution = raw_distribution if include_noise else noiseless(raw_distribution)
+    return distribution.sample(key)
+
+
+@eqx.filter_jit
+def _independent(model, xc, yc, mask, xt, keys, include_noise):
+    distribution = model(xc, yc, xt, mask)
+    return jax.vmap(lambda key: _drawn(model, distribution, key, include_noise))(keys)
+
+
+@eqx.filter_jit
+def _chains(model, xc, yc, mask, xt, count, keys, include_noise):
+    """One chain per key; the slots of `xt` from `count` on are padding, and no step is spent on them."""
+
+    def chain(key):
+        order_key, draw_key = jr.split(key)
+        order = _order(order_key, xt.shape[0], count)
+        draw_keys = jr.split(draw_key, xt.shape[0])
+        x = jnp.concatenate([xc, xt[order]])
+
+        def step(i, y):
+            predicted = _next(model, x, y, mask, i)
+            return y.at[xc.shape[0] + i].set(_drawn(model, predicted, draw_keys[i], include_noise)[0])
+
+        y = jax.lax.fori_loop(0, count, step, jnp.concatenate([yc, jnp.zeros((xt.shape[0], yc.shape[1]))]))
+        return jnp.zeros((xt.shape[0], yc.shape[1])).at[order].set(y[xc.shape[0] :])
+
+    return jax.vmap(chain)(keys)
+
+
+@eqx.filter_jit
+def _scores(model, xc, yc, mask, xt, yt, count, keys):
+    def score(key):
+        order = _order(key, xt.shape[0], count)
+        x, y = jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, yt[order]])
+
+        def step(i, total):
+            return total + _next(model, x, y, mask, i).log_prob(y[xc.shape[0] + i][None])[0]
+
+        return jax.lax.fori_loop(0, count, step, jnp.zeros(()))
+
+    return jax.lax.map(score, keys)
+
+
+def _order(key, slots, count):
+    """A random order of the first `count` slots; the others stay behind them."""
+    rank = jnp.where(jnp.arange(slots) < count, jr.uniform(key, (slots,)), 2.0)
+    return jnp.argsort(rank)
+
+
+def _next(model, x, y, mask, i):
+    """The distribution of the `i`-th target given the context and the targets before it."""
+    nc = mask.shape[0]
+    seen = jnp.concatenate([mask, jnp.arange(x.shape[0] - nc) < i])
+    return model(x, y, jax.lax.dynamic_slice_in_dim(x, nc + i, 1), seen)

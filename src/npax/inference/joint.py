@@ -1,0 +1,119 @@
+"""Joint predictions in the user's units: covariances and samples."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from .autoregressive import sample
+from .buckets import bucket, pad
+from .predict import Exact, Prediction, moments, to_model
+from .tile import Tiled
+
+LARGEST = 1000
+"""Targets up to which joint covariances are computed."""
+
+
+def covariance(
+    predictor: Exact | Tiled, x: np.ndarray, prediction: Prediction, *, include_noise: bool = True
+) -> np.ndarray:
+    r"""Joint covariance of the targets, `[n n dy]`, with the predicted variances on its diagonal.
+
+    From the model's response to hypothetical observations. In any Gaussian process, observing $y_j$ moves the mean
+    at $x_i$ by $\partial \mu_i / \partial y_j = \mathrm{Cov}(f_i, f_j) / \mathrm{Var}(y_j)$, so
+
+    $$\mathrm{Cov}(f_i, f_j) = \tfrac12 (\mu_i^+ - \mu_i^-)\, s_j, \qquad
+      \mu^\pm = \mathbb E[f \mid D_c \cup \{(x_j, \mu_j \pm s_j)\}], \quad s_j^2 = \mathrm{Var}(y_j).$$
+
+    As correlations these are symmetrised and projected onto the positive semidefinite matrices. With a tiled
+    predictor the response is that of the observations around $x_j$, and zero where they do not reach.
+
+    **Cost:** conditioning twice per target. **Raises** `ValueError` for more than 1,000 targets.
+    """
+    n, dy = prediction.mean.shape
+    if n > LARGEST:
+        raise ValueError(
+            f"A joint covariance takes at most {LARGEST} targets, got {n}. "
+            "Ask for it in parts, for `return_std`, or for `sample_y`."
+        )
+    positions = predictor.coordinates.positions(x)
+    responses = np.zeros((n, n, dy))
+    for j in range(n):
+        responses[:, j] = _responses(predictor, positions, j)
+    std = prediction.std(include_noise=False)
+    noise = prediction.variance - prediction.function_variance
+    columns = []
+    for c in range(dy):
+        correlation = nearest_correlation(responses[:, :, c] / np.outer(std[:, c], std[:, c]))
+        columns.append(correlation * np.outer(std[:, c], std[:, c]) + np.diag(include_noise * noise[:, c]))
+    return np.stack(columns, axis=-1) if n else responses
+
+
+def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, include_noise: bool = True) -> np.ndarray:
+    """Joint samples `[n nt dy]`: autoregressive from an exact predictor; from a tiled one Gaussian, by `covariance`."""
+    if n < 1:
+        raise ValueError(f"`n_samples` must be at least 1, got {n}.")
+    if isinstance(predictor, Tiled):
+        prediction = predictor(x)
+        cov = covariance(predictor, x, prediction, include_noise=include_noise)
+        normal = np.asarray(jr.normal(key, (n, *prediction.mean.shape)), np.float64)
+        return prediction.mean + np.einsum("ijc,sjc->sic", _root(cov), normal)
+    xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
+    columns = []
+    keys = jr.split(key, len(predictor.contexts))
+    for column_key, context in zip(keys, predictor.contexts, strict=True):
+        xc, yc = context.x[context.mask], context.y[context.mask]
+        drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, method="ar", include_noise=include_noise)
+        columns.append(np.asarray(drawn, np.float64) * context.standardiser.std + context.standardiser.mean)
+    return np.concatenate(columns, axis=-1)
+
+
+def nearest_correlation(a: np.ndarray) -> np.ndarray:
+    """A correlation matrix near `a`: symmetric part, negative eigenvalues cut, diagonal restored to ones."""
+    a = np.clip((a + a.T) / 2, -1, 1)
+    np.fill_diagonal(a, 1.0)
+    values, vectors = np.linalg.eigh(a)
+    a = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    scale = np.sqrt(np.diag(a))
+    return a / np.outer(scale, scale)
+
+
+def _responses(predictor, positions, j):
+    """Covariances `[n dy]` of all targets with target `j`, before symmetrisation."""
+    if isinstance(predictor, Tiled):
+        frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
+        unit = predictor.standardiser.std
+    else:
+        frame, contexts, unit = predictor.frame, predictor.contexts, 1.0
+    local = frame(positions)
+    reached = np.all(np.abs(local) <= 1.1 * np.maximum(np.abs(local[j]), 2.0), axis=1)
+    xt = to_model(predictor.model, np.where(reached[:, None], local, local[j]))
+    xt = pad(xt, bucket(len(xt)))
+    columns = []
+    for standardiser, *context in contexts:
+        found = np.asarray(_response(predictor.model, *context, xt, jnp.asarray(j)), np.float64)[: len(local)]
+        columns.append(found * np.square(standardiser.std))
+    if isinstance(predictor, Exact):
+        reached = np.ones_like(reached)
+    return np.concatenate(columns, axis=1) * np.square(unit) * reached[:, None]
+
+
+@eqx.filter_jit
+def _response(model, xc, yc, mask, xt, j):
+    xj = jax.lax.dynamic_slice_in_dim(xt, j, 1)
+    mean, variance, _ = moments(model(xc, yc, xj, mask))
+    std = jnp.sqrt(variance)
+
+    def after(y):
+        x, y, seen = jnp.concatenate([xc, xj]), jnp.concatenate([yc, y]), jnp.append(mask, True)
+        return moments(model(x, y, xt, seen))[0]
+
+    above, below = jax.vmap(after)(jnp.stack([mean + std, mean - std]))
+    return (above - below) / 2 * std
+
+
+def _root(cov):
+    """Square roots of the covariance matrices of the columns, `[n n dy]`."""
+    values, vectors = np.linalg.eigh(np.moveaxis(cov, -1, 0))
+    return np.moveaxis(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], 0, -1)

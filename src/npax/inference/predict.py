@@ -1,0 +1,158 @@
+"""Exact prediction: one context, any number of targets, bounded memory, few compilations."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numpyro.distributions import Distribution
+
+from ..likelihoods import marginals, noiseless
+from ..models import AbstractNeuralProcess
+from .buckets import bucket, pad, wide_bucket
+from .normalise import AbstractCoordinates, Planar, Standardiser
+
+CHUNK = 1024
+"""Targets per compiled call: their intermediate values, not the request, set the memory."""
+
+
+class Prediction(NamedTuple):
+    """Marginal means and variances `[n dy]` of a prediction, in the units of the observations.
+
+    `variance` is that of a new observation, `function_variance` that of the noiseless function (the same where the
+    model does not tell them apart).
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    function_variance: np.ndarray
+
+    def std(self, include_noise: bool = True) -> np.ndarray:
+        return np.sqrt(self.variance if include_noise else self.function_variance)
+
+
+class Context(NamedTuple):
+    """What a model is conditioned on: normalised, float32, padded; and what undoes the normalisation of `y`."""
+
+    standardiser: Standardiser
+    x: np.ndarray
+    y: np.ndarray
+    mask: np.ndarray
+
+
+class Exact:
+    """A model's answer to one context: a function of targets, `exact(x) -> Prediction`.
+
+    Every target sees the whole context. Cost with exact attention: O(nc²) once and O(nc) per target; memory O(nc)
+    and that of one chunk of targets.
+
+    **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
+    the columns of `x` mean. A model with one column of `y` serves each column independently.
+
+    **Raises:** `ValueError` for more columns than the model takes.
+    """
+
+    def __init__(
+        self,
+        model: AbstractNeuralProcess,
+        x: np.ndarray,
+        y: np.ndarray,
+        coordinates: AbstractCoordinates = Planar(),  # noqa: B008  (immutable)
+    ):
+        self.model, self.coordinates, self.dy = model, coordinates, y.shape[1]
+        positions = coordinates.positions(x)
+        self.frame = coordinates.frame(positions)
+        xc = to_model(model, self.frame(positions))
+        self.contexts = [Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y)]
+        self._states = None
+
+    def __call__(self, x: np.ndarray) -> Prediction:
+        xt = to_model(self.model, self.frame(self.coordinates.positions(x)))
+        return side_by_side(self._column(i, xt) for i in range(len(self.contexts)))
+
+    def _column(self, i, xt):
+        standardiser, *context = self.contexts[i]
+        n = len(xt)
+        if n <= CHUNK:  # condition and decode as one program: a single compilation per size of the context
+            moments = predict(self.model, *(a[None] for a in context), pad(xt, wide_bucket(n, CHUNK))[None])
+            return restore(np.asarray(moments[0])[:, :n], standardiser)
+        if self._states is None:
+            self._states = [_condition(self.model, *context) for _, *context in self.contexts]
+        chunks = (xt[start : start + CHUNK] for start in range(0, n, CHUNK))
+        moments = [np.asarray(_decode(self.model, self._states[i], pad(chunk, CHUNK))) for chunk in chunks]
+        return restore(np.concatenate(moments, axis=1)[:, :n], standardiser)
+
+    def __getstate__(self):
+        return {**self.__dict__, "_states": None}  # cheap to compute again, large to send
+
+
+def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
+    """Float32 coordinates with as many columns as the model takes; the missing ones are zeros."""
+    if positions.shape[1] > model.dx:
+        raise ValueError(
+            f"The model takes up to {model.dx} coordinates, got {positions.shape[1]} columns in `x`. "
+            "Choose fewer columns, or train a model with a larger `dx`."
+        )
+    return pad(positions.astype(np.float32), model.dx, axis=1)
+
+
+def outputs(model: AbstractNeuralProcess, y: np.ndarray) -> list[tuple[Standardiser, np.ndarray]]:
+    """The standardised columns of `y` in the groups that the model takes: all at once, or one by one."""
+    dy = model.likelihood.dy
+    if dy not in (1, y.shape[1]):
+        raise ValueError(
+            f"The model takes {dy} columns of `y`, got {y.shape[1]}. "
+            "A model with `dy` = 1 takes any number, each by itself."
+        )
+    groups = [y[:, i : i + dy] for i in range(0, y.shape[1], dy)]
+    standardisers = [Standardiser.of(group) for group in groups]
+    return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
+
+
+def padded(x: np.ndarray, y: np.ndarray, size: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A context padded to its bucket, and the mask that tells."""
+    size = bucket(len(x)) if size is None else size
+    return pad(x, size), pad(y, size), np.arange(size) < len(x)
+
+
+def restore(moments: np.ndarray, standardiser: Standardiser) -> Prediction:
+    """Moments `[3 n dy]` in the units of the observations, float64."""
+    mean, *variances = moments.astype(np.float64)
+    mean = mean * standardiser.std + standardiser.mean
+    return Prediction(mean, *(variance * np.square(standardiser.std) for variance in variances))
+
+
+def side_by_side(predictions: Iterator[Prediction]) -> Prediction:
+    """The columns of several predictions as one."""
+    return Prediction(*(np.concatenate(parts, axis=1) for parts in zip(*predictions, strict=True)))
+
+
+def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:
+    """Mean, variance of a new observation, variance of the function."""
+    observation, function = marginals(distribution), marginals(noiseless(distribution))
+    return jnp.stack([observation.mean, observation.variance, function.variance])
+
+
+@eqx.filter_jit
+def predict(
+    model: AbstractNeuralProcess,
+    xc: Float[Array, "batch nc dx"],
+    yc: Float[Array, "batch nc dy"],
+    mask: Bool[Array, "batch nc"],
+    xt: Float[Array, "batch nt dx"],
+) -> Float[Array, "batch 3 nt dy"]:
+    """Moments of the targets of a batch of tasks, normalised and padded: the one compiled program of a request."""
+    return jax.vmap(lambda xc, yc, mask, xt: moments(model(xc, yc, xt, mask)))(xc, yc, mask, xt)
+
+
+@eqx.filter_jit
+def _condition(model, xc, yc, mask):
+    return model.condition(xc, yc, mask)
+
+
+@eqx.filter_jit
+def _decode(model, state, xt):
+    return moments(model.likelihood(model.decode(state, xt)))
