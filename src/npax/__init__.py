@@ -4,6 +4,7 @@ from . import (
     attention as attention,
     bias as bias,
     blocks as blocks,
+    gp as gp,
     likelihoods as likelihoods,
     models as models,
     objectives as objectives,
@@ -24,6 +25,8 @@ from .bias import (
     KernelBias as KernelBias,
     RBFNetworkBias as RBFNetworkBias,
 )
+from .estimators import NeuralProcessRegressor as NeuralProcessRegressor
+from .inference import sample as sample
 from .models import TNPKR as TNPKR
 from .pretrained import pretrained as pretrained
 from .serialise import load as load, save as save
