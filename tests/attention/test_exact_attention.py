@@ -1,0 +1,199 @@
+"""Dense and scan attention against a float64 reference written in numpy."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import reference
+
+from hypothesis import Phase, given, settings, strategies as st
+from laws import BIASES, HEADS
+
+import npax
+from npax.bias import AbstractBias
+
+BLOCK, D, DV, DX = 16, 6, 5, 2
+
+
+def scan(q, k, v, **kwargs):
+    return npax.scan_attention(q, k, v, block=BLOCK, **kwargs)
+
+
+ATTENTIONS = {"dense": npax.dense_attention, "scan": scan}
+
+
+@eqx.filter_jit
+def value_and_gradients(attend, operands, mask, weight):
+    def total(operands):
+        q, k, v, bias, xq, xk = operands
+        out = attend(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)
+        return jnp.sum(weight * out), out
+
+    (_, out), grads = eqx.filter_value_and_grad(total, has_aux=True)(operands)
+    return out, grads
+
+
+def draw(key, nq, nk, bias=None):
+    keys = jr.split(key, 7)
+    shapes = [(HEADS, nq, D), (HEADS, nk, D), (HEADS, nk, DV), (nq, DX), (nk, DX), (HEADS, nq, DV)]
+    q, k, v, xq, xk, weight = (jr.normal(key, shape) for key, shape in zip(keys, shapes, strict=False))
+    mask = jr.bernoulli(keys[6], 0.7, (nk,))
+    return (q, k, v, bias, xq, xk), mask, weight
+
+
+def assert_equal_to_reference(attend, operands, mask, weight, tolerance=1e-5):
+    out, grads = value_and_gradients(attend, operands, mask, weight)
+    q, k, v, bias, xq, xk = operands
+    true_out, true_grads = reference.attention(q, k, v, bias, xq, xk, np.asarray(mask), weight)
+    assert out.dtype == jnp.float32
+    assert reference.relative(out, true_out) < tolerance
+    for got, true in zip(grads, true_grads, strict=True):
+        assert got is None or reference.relative(flat(got), flat(true)) < tolerance
+
+
+def flat(tree):
+    """All gradients of one operand, side by side: a parameter whose gradient cancels is judged among its kin."""
+    return np.concatenate([np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(tree) if eqx.is_array(a))])
+
+
+@pytest.mark.parametrize("make", [*BIASES.values(), lambda key: None], ids=[*BIASES, "none"])
+def test_scan_equals_the_float64_reference_for_every_bias(make, getkey):
+    operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
+    assert_equal_to_reference(scan, operands, mask, weight)
+
+
+@pytest.mark.parametrize("make", [BIASES["sum"], lambda key: None], ids=["sum", "none"])
+def test_dense_equals_the_float64_reference(make, getkey):
+    operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
+    assert_equal_to_reference(npax.dense_attention, operands, mask, weight)
+
+
+@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(nq=st.integers(2, 50), nk=st.integers(BLOCK + 1, 50), seed=st.integers(0, 2**31 - 1))
+def test_equals_the_float64_reference_at_every_size(nq, nk, seed):
+    key, bias_key = jr.split(jr.key(seed))
+    operands, mask, weight = draw(key, nq, nk, BIASES["geometric"](bias_key))
+    assert_equal_to_reference(scan, operands, mask, weight)
+
+
+@pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS)
+@pytest.mark.parametrize(("nq", "nk"), [(1, 40), (20, 0), (33, 1)])
+def test_smallest_sizes(attend, nq, nk, getkey):
+    (q, k, v, bias, xq, xk), _, weight = draw(getkey(), nq, nk, BIASES["geometric"](getkey()))
+    mask = jnp.ones(nk, bool)
+    true, _ = reference.attention(q, k, v, bias, xq, xk, np.asarray(mask), weight)
+    assert reference.relative(attend(q, k, v, bias=bias, xq=xq, xk=xk), true) < 1e-5
+
+
+class Shift(AbstractBias):
+    """The same number on every logit."""
+
+    by: float = eqx.field(static=True)
+
+    def __call__(self, xq, xk):
+        return jnp.full((HEADS, xq.shape[0], xk.shape[0]), self.by)
+
+
+def draw_on_lattice(key, nq, nk):
+    """Operands whose logits are multiples of 1/512, so that adding 10,000 to them rounds nothing."""
+    (q, k, v, _, xq, xk), mask, weight = draw(key, nq, nk)
+    q, k = (jnp.round(8 * a[..., :4]) / 8 for a in (q, k))
+    return (q, k, v, None, xq, xk), mask, weight
+
+
+def with_bias(operands, bias):
+    return (*operands[:3], bias, *operands[4:])
+
+
+@pytest.mark.parametrize("by", [1e4, -1e4])
+@pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS)
+def test_a_shift_of_all_logits_changes_nothing(attend, by, getkey):
+    operands, mask, weight = draw_on_lattice(getkey(), 37, 53)
+    out, (d_q, d_k, d_v, *_) = value_and_gradients(attend, with_bias(operands, Shift(by)), mask, weight)
+    true, (true_q, true_k, true_v, *_) = reference.attention(*operands, np.asarray(mask), weight)
+    assert reference.relative(out, true) < 1e-5
+    rounding = np.spacing(np.float32(abs(by)))
+    for got, truth in ((d_q, true_q), (d_k, true_k), (d_v, true_v)):
+        assert reference.relative(got, truth) < 2 * rounding
+
+
+def test_a_softmax_without_its_maximum_fails_under_the_same_shift(getkey):
+    (q, k, v, *_), mask, _ = draw_on_lattice(getkey(), 5, 7)
+    p = jnp.exp(jnp.einsum("hqd,hkd->hqk", q, k) / 2 + 1e4)
+    assert not jnp.isfinite(jnp.einsum("hqk,hkd->hqd", p, v) / jnp.sum(p, axis=-1, keepdims=True)).any()
+
+
+@pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS)
+def test_rows_without_any_key_give_zeros_and_junk_under_the_mask_stays_there(attend, getkey):
+    operands, _, weight = draw(getkey(), 37, 53, BIASES["sum"](getkey()))
+    q, k, v, bias, xq, xk = operands
+    hidden = jnp.arange(53) % 3 == 0
+    poison = jnp.where(jnp.arange(53) % 2 == 0, jnp.nan, jnp.inf)[:, None]
+    k, v, xk = (jnp.where(hidden[:, None], poison, a) for a in (k, v, xk))
+    junk = (q, k, v, bias, xq, xk)
+
+    assert_equal_to_reference(attend, junk, ~hidden, weight)
+    out, grads = value_and_gradients(attend, junk, jnp.zeros(53, bool), weight)
+    assert (out == 0).all()
+    assert all((g == 0).all() for g in jax.tree.leaves(grads))
+
+
+def test_changed_values_change_the_output_of_queries_that_see_them(getkey):
+    (q, k, v, *_), _, _ = draw(getkey(), 20, 53)
+    changed = scan(q, k, v.at[:, 52].add(1.0)) - scan(q, k, v)
+    assert (changed > 0).all()
+    mask = jnp.arange(53) < 52
+    assert (scan(q, k, v.at[:, 52].add(1.0), mask=mask) == scan(q, k, v, mask=mask)).all()
+
+
+def test_batches_by_vmap_equal_a_loop(getkey):
+    bias = BIASES["geometric"](getkey())
+    draws = [draw(key, 20, 33, None) for key in jr.split(getkey(), 3)]
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *draws)
+
+    def of_one(operands, mask, weight):
+        return value_and_gradients(scan, with_bias(operands, bias), mask, weight)
+
+    out, grads = jax.vmap(of_one)(*batch)
+    for i, one in enumerate(draws):
+        one_out, one_grads = of_one(*one)
+        assert reference.relative(out[i], one_out) < 1e-5
+        for got, want in zip(grads, one_grads, strict=True):
+            assert reference.relative(flat(jax.tree.map(lambda a, i=i: a[i], got)), flat(want)) < 1e-5
+
+
+@pytest.mark.parametrize("wanted", [0, 3, 4, 5], ids=["q", "bias", "xq", "xk"])
+def test_the_gradient_of_one_operand_alone_is_the_same(wanted, getkey):
+    operands, mask, weight = draw(getkey(), 20, 33, BIASES["geometric"](getkey()))
+    _, grads = value_and_gradients(scan, operands, mask, weight)
+
+    def total(operand):
+        q, k, v, bias, xq, xk = (*operands[:wanted], operand, *operands[wanted + 1 :])
+        return jnp.sum(weight * scan(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask))
+
+    alone = eqx.filter_jit(eqx.filter_grad(total))(operands[wanted])
+    assert reference.relative(flat(alone), flat(grads[wanted])) < 1e-6
+
+
+def test_memory_of_32768_points_squared_stays_bounded(getkey):
+    n, heads, d = 32_768, 4, 32
+    bias = npax.GeometricRBFBias(heads, key=getkey())
+
+    def loss(q, k, v, bias, x):
+        return jnp.sum(npax.scan_attention(q, k, v, bias=bias, xq=x, xk=x))
+
+    rows = jax.ShapeDtypeStruct((heads, n, d), jnp.float32)
+    step = jax.jit(jax.grad(loss, argnums=(0, 1, 2, 3, 4)))
+    memory = step.lower(rows, rows, rows, bias, jax.ShapeDtypeStruct((n, 2), jnp.float32)).compile().memory_analysis()
+    total = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
+    assert total < 1.5e9
+
+
+def test_bad_arguments_are_named(getkey):
+    (q, k, v, _, xq, xk), _, _ = draw(getkey(), 3, 4)
+    with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
+        npax.scan_attention(q, k, v, block=0)
+    with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
+        npax.scan_attention(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)

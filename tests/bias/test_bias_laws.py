@@ -1,0 +1,66 @@
+"""Laws of every bias."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+import reference
+from laws import BIASES, HEADS
+
+every_bias = pytest.mark.parametrize("make", BIASES.values(), ids=BIASES)
+STATIONARY = {name: make for name, make in BIASES.items() if name not in ("causal", "sum")}
+
+
+@every_bias
+def test_shape_and_type(make, getkey):
+    xq, xk = jr.normal(getkey(), (4, 2)), jr.normal(getkey(), (6, 2))
+    values = make(getkey())(xq, xk)
+    assert values.shape == (HEADS, 4, 6) and values.dtype == jnp.float32
+
+
+@every_bias
+def test_a_function_of_the_pair_alone(make, getkey):
+    """Blocks of the matrix are the bias of blocks of points: what attention relies on."""
+    bias = make(getkey())
+    xq, xk = jr.normal(getkey(), (6, 2)), jr.normal(getkey(), (8, 2))
+    assert jnp.allclose(bias(xq, xk)[:, 2:5, 3:7], bias(xq[2:5], xk[3:7]), atol=1e-6)
+
+
+@pytest.mark.parametrize("make", STATIONARY.values(), ids=STATIONARY)
+def test_stationary_biases_are_symmetric(make, getkey):
+    bias = make(getkey())
+    xq, xk = jr.normal(getkey(), (4, 2)), jr.normal(getkey(), (6, 2))
+    assert jnp.allclose(bias(xq, xk), jnp.swapaxes(bias(xk, xq), 1, 2), atol=1e-6)
+
+
+@every_bias
+def test_a_shift_of_all_points_changes_nothing(make, getkey):
+    """By a power of two and on a lattice of 1/64, so that the differences are exact in float32."""
+    bias = make(getkey())
+    xq, xk = (jnp.round(64 * jr.normal(getkey(), (n, 2))) / 64 for n in (4, 6))
+    assert jnp.allclose(bias(xq + 256.0, xk + 256.0), bias(xq, xk), atol=1e-5)
+    assert not jnp.allclose(bias(xq + 1.0, xk), bias(xq, xk), atol=1e-3)
+
+
+@every_bias
+def test_gradients_are_finite_where_points_coincide(make, getkey):
+    x = jnp.zeros((3, 2))
+
+    def total(operands):
+        bias, xq, xk = operands
+        values = bias(xq, xk)
+        return jnp.sum(jnp.where(jnp.isfinite(values), values, 0.0))
+
+    grads = eqx.filter_grad(total)((make(getkey()), x, x))
+    assert all(jnp.isfinite(g).all() for g in jax.tree.leaves(grads))
+
+
+@every_bias
+def test_jit_changes_nothing(make, getkey):
+    bias = make(getkey())
+    xq, xk = jr.normal(getkey(), (4, 2)), jr.normal(getkey(), (6, 2))
+    plain, jitted = bias(xq, xk), eqx.filter_jit(bias)(xq, xk)
+    finite = jnp.isfinite(plain)
+    assert (finite == jnp.isfinite(jitted)).all()
+    assert reference.relative(jnp.where(finite, jitted, 0.0), jnp.where(finite, plain, 0.0)) < 1e-5

@@ -1,0 +1,131 @@
+"""Each bias against its formula, written in numpy."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import reference
+from laws import BIASES
+from tinygp import kernels
+
+import npax
+from npax.bias import SumBias, distance, squared_distance
+
+
+@pytest.fixture
+def points(getkey):
+    return jr.normal(getkey(), (7, 2)), jr.normal(getkey(), (5, 2))
+
+
+def distances(xq, xk):
+    xq, xk = np.asarray(xq, np.float64), np.asarray(xk, np.float64)
+    return np.linalg.norm(xq[:, None] - xk[None], axis=-1)
+
+
+def test_distance_is_euclidean_and_flat_at_zero(points):
+    xq, xk = points
+    assert reference.relative(distance(xq, xk), distances(xq, xk)) < 1e-6
+    assert reference.relative(squared_distance(xq, xk), distances(xq, xk) ** 2) < 1e-6
+    assert (jnp.diagonal(distance(xq, xq)) == 0).all()
+    gradient = jax.grad(lambda x: jnp.sum(distance(x, xq)))(xq)
+    assert jnp.isfinite(gradient).all() and jnp.abs(gradient).max() > 0
+
+
+def test_rbf_network_is_the_formula_of_tisa(points, getkey):
+    bias = npax.RBFNetworkBias(3, bases=4, key=getkey())
+    bias = jax.tree.map(lambda a: a + jr.normal(jr.key(1), a.shape), bias)
+    a, b, c = (np.asarray(p, np.float64)[:, :, None, None] for p in (bias.a, bias.b, bias.c))
+    true = np.sum(a * np.exp(-np.abs(b) * (distances(*points) - c) ** 2), axis=1)
+    assert reference.relative(bias(*points), true) < 1e-4
+
+
+def test_geometric_ladder_is_a_sum_of_squared_exponentials(points, getkey):
+    bias = npax.GeometricRBFBias(4, bases=6, sharpness=0.25, key=getkey())
+    widths = 0.25 * 4.0 ** np.arange(6)
+    bases = np.exp(-widths[:, None, None] * distances(*points) ** 2)
+    true = np.einsum("hs,sqk->hqk", np.asarray(bias.a, np.float64), bases)
+    assert reference.relative(bias(*points), true) < 1e-5
+
+
+@pytest.mark.parametrize("bias", [npax.RBFNetworkBias, npax.GeometricRBFBias])
+def test_bases_start_apart(bias, getkey):
+    """Bases that start equal receive equal gradients for ever: every base must have a gradient of its own."""
+    bias = bias(2, bases=5, key=getkey())
+    xq, xk = jr.normal(getkey(), (20, 2)), jr.normal(getkey(), (20, 2))
+    weight = jr.normal(getkey(), (2, 20, 20))
+    slopes = jax.grad(lambda bias: jnp.sum(weight * bias(xq, xk)))(bias).a
+    for head in np.asarray(slopes):
+        gaps = np.abs(head[:, None] - head[None, :])[~np.eye(5, dtype=bool)]
+        assert gaps.min() > 1e-3
+    assert len(np.unique(np.asarray(bias.a))) == bias.a.size
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kernels.ExpSquared(0.7),
+        kernels.Exp(0.5),
+        kernels.Matern32(1.3),
+        kernels.Matern52(0.4),
+        kernels.RationalQuadratic(alpha=1.5),
+        kernels.ExpSquared(0.5) * kernels.ExpSineSquared(scale=1.2, gamma=0.8) + 0.3 * kernels.Matern32(2.0),
+    ],
+    ids=["exp-squared", "exp", "matern-32", "matern-52", "rational-quadratic", "composed"],
+)
+def test_kernel_bias_is_the_matrix_of_tinygp(kernel, points):
+    bias = npax.KernelBias([kernel, kernel])
+    weighted = jax.tree.map(lambda a: a, bias)
+    assert reference.relative(bias(*points)[0], kernel(*points)) < 1e-6
+    weighted = npax.KernelBias([kernel, kernel])
+    object.__setattr__(weighted, "alpha", jnp.array([1.0, -2.5]))
+    assert reference.relative(weighted(*points)[1], -2.5 * np.asarray(kernel(*points))) < 1e-6
+
+
+def test_hyper_parameters_of_a_kernel_are_trained(points):
+    bias = npax.KernelBias([kernels.ExpSquared(0.7)])
+    grads = jax.grad(lambda bias: jnp.sum(bias(*points)))(bias)
+    leaves = jax.tree.leaves(grads)
+    assert len(leaves) == 2 and all(jnp.abs(g).sum() > 0 for g in leaves)
+
+
+def test_kernel_bias_needs_kernels():
+    with pytest.raises(ValueError, match="one tinygp kernel per head"):
+        npax.KernelBias([])
+
+
+def test_causal_forbids_the_future_and_nothing_else():
+    xq, xk = jnp.array([[9.0, 0.0], [9.0, 1.0]]), jnp.array([[0.0, -1.0], [0.0, 0.0], [0.0, 0.5], [0.0, 2.0]])
+    inf = np.inf
+    true = [[0, 0, -inf, -inf], [0, 0, 0, -inf]]
+    assert (np.asarray(npax.CausalBias(3)(xq, xk)) == np.array([true] * 3)).all()
+    assert (npax.CausalBias(1, column=0)(xq, xk) == 0).all()
+
+
+def test_causal_attention_does_not_see_the_future(getkey):
+    x = jnp.linspace(0.0, 1.0, 9)[:, None]
+    q, k, v = jr.normal(getkey(), (3, 2, 9, 4))
+    bias = npax.CausalBias(2)
+
+    def read(k, v):
+        return npax.dense_attention(q, k, v, bias=bias, xq=x, xk=x)
+
+    before, after = read(k, v), read(k.at[:, 5:].add(1.0), v.at[:, 5:].add(1.0))
+    assert (before[:, :5] == after[:, :5]).all()
+    assert (before[:, 5:] != after[:, 5:]).all()
+
+
+def test_columns_see_their_columns_only(points, getkey):
+    xq, xk = points
+    inner = npax.RBFNetworkBias(2, key=getkey())
+    bias = npax.ColumnsBias(inner, (1,))
+    assert (bias(xq, xk) == inner(xq[:, 1:], xk[:, 1:])).all()
+    assert (bias(xq.at[:, 0].set(jnp.nan), xk) == bias(xq, xk)).all()
+
+
+def test_sums_are_flat_and_associative(points, getkey):
+    a, b, c = (BIASES[name](getkey()) for name in ("rbf-network", "geometric", "kernel-stationary"))
+    left, right = (a + b) + c, a + (b + c)
+    assert isinstance(left, SumBias) and left.parts == right.parts == (a, b, c)
+    assert (left(*points) == right(*points)).all()
+    assert reference.relative(left(*points), a(*points) + b(*points) + c(*points)) < 1e-6

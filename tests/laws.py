@@ -1,0 +1,103 @@
+"""The members of each family, listed once: every law runs over all of them."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax import Array
+from tinygp import kernels
+
+import npax
+from npax.likelihoods import FunctionAndNoise, HomoscedasticGaussian
+
+HEADS = 2
+
+BIASES = {
+    "rbf-network": lambda key: npax.RBFNetworkBias(HEADS, bases=3, key=key),
+    "geometric": lambda key: npax.GeometricRBFBias(HEADS, bases=4, key=key),
+    "kernel-stationary": lambda key: npax.KernelBias([kernels.ExpSquared(0.7), kernels.Matern32(1.3)]),
+    "kernel-composed": lambda key: npax.KernelBias(
+        [kernels.ExpSquared(0.5) * kernels.ExpSineSquared(scale=1.0, gamma=0.8), 2.0 * kernels.Matern52(0.9) + kernels.Exp(0.4)]
+    ),
+    "causal": lambda key: npax.CausalBias(HEADS),
+    "columns": lambda key: npax.ColumnsBias(npax.RBFNetworkBias(HEADS, bases=2, key=key), (1,)),
+    "sum": lambda key: (
+        npax.ColumnsBias(npax.GeometricRBFBias(HEADS, bases=2, key=key), (0,))
+        + npax.RBFNetworkBias(HEADS, bases=2, key=jr.fold_in(key, 1))
+        + npax.CausalBias(HEADS, column=1)
+    ),
+}
+"""Functions of a key; two heads, two columns of `x`."""
+
+TINY = {"blocks": 2, "size": 16, "heads": HEADS, "head_size": 8, "hidden": 32}
+
+
+def rotary(dx):
+    return lambda key: npax.RotaryCoordinates(HEADS, 8, dx, high=8.0, key=key)
+
+
+MODELS = {
+    "locations": lambda key: npax.TNPKR(2, 1, bias=BIASES["rbf-network"], **TINY, key=key),
+    "invariant": lambda key: npax.TNPKR(
+        2, 2, bias=BIASES["rbf-network"], locations=False, attention=npax.DenseAttention(), **TINY, key=key
+    ),
+    "universal": lambda key: npax.TNPKR(
+        3,
+        1,
+        bias=BIASES["geometric"],
+        rotary=rotary(3),
+        locations=False,
+        likelihood=FunctionAndNoise(1),
+        attention=npax.ScanAttention(block=8),
+        **TINY,
+        key=key,
+    ),
+    "rotary-alone": lambda key: npax.TNPKR(1, 1, rotary=rotary(1), locations=False, **{**TINY, "blocks": 1}, key=key),
+    "no-bias": lambda key: npax.TNPKR(1, 1, likelihood=HomoscedasticGaussian(1), **TINY, key=key),
+    "kernel": lambda key: npax.TNPKR(
+        2, 1, bias=BIASES["kernel-composed"](key), locations=False, attention=npax.ScanAttention(block=8), **TINY, key=key
+    ),
+}
+"""Functions of a key: tiny models that differ in everything a user chooses."""
+
+EQUIVARIANT = {"invariant", "universal", "rotary-alone", "kernel"}
+"""The models that promise translation equivariance."""
+
+
+class Data(NamedTuple):
+    xc: Array
+    yc: Array
+    xt: Array
+    mask: Array
+
+
+def draw_data(model, key, nc=20, nt=9):
+    """Points on a lattice of 1/64, whose differences and modest shifts are exact in float32."""
+    keys = jr.split(key, 3)
+    xc, xt = (jnp.round(64 * jr.normal(k, (n, model.dx))) / 64 for k, n in zip(keys[:2], (nc, nt), strict=True))
+    return Data(xc, jr.normal(keys[2], (nc, model.dy)), xt, jnp.ones(nc, bool))
+
+
+@eqx.filter_jit
+def evaluate(model, data):
+    """Mean and variance at the targets, and the gradients of the likelihood of ones in model and data."""
+
+    def log_likelihood(operands):
+        model, data = operands
+        d = model(data.xc, data.yc, data.xt, data.mask)
+        return jnp.sum(d.log_prob(jnp.ones((data.xt.shape[0], model.dy)))), (d.mean, d.variance)
+
+    (_, moments), gradients = eqx.filter_value_and_grad(log_likelihood, has_aux=True)((model, data))
+    return moments, gradients
+
+
+def close(a, b, tolerance=2e-5):
+    """All arrays of two trees agree, in units of the largest entry of each (of 1, where all are smaller)."""
+    pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+    return all(jnp.abs(x - y).max(initial=0) <= tolerance * jnp.abs(y).max(initial=1) for x, y in pairs)
+
+
+def finite(tree):
+    return all(jnp.isfinite(a).all() for a in jax.tree.leaves(tree))

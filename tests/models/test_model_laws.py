@@ -1,0 +1,146 @@
+"""Laws of every neural process."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings, strategies as st
+from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite
+
+import npax
+
+
+@pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
+def model(request):
+    return request.param(jr.key(7))
+
+
+@pytest.fixture
+def data(model, getkey):
+    return draw_data(model, getkey())
+
+
+def test_the_order_of_the_context_does_not_matter(model, data, getkey):
+    order = jr.permutation(getkey(), data.xc.shape[0])
+    shuffled = data._replace(xc=data.xc[order], yc=data.yc[order])
+    assert close(evaluate(model, shuffled)[0], evaluate(model, data)[0])
+
+
+def test_targets_are_independent_of_one_another(model, data, getkey):
+    others = data._replace(xt=data.xt.at[4:].set(jr.normal(getkey(), data.xt[4:].shape)))
+    few, whole = evaluate(model, others)[0], evaluate(model, data)[0]
+    assert close([a[:4] for a in few], [a[:4] for a in whole])
+    assert not close(few, whole)
+
+
+def test_what_stands_under_the_mask_counts_for_nothing(model, data):
+    mask = jnp.arange(20) < 13
+
+    def with_junk(junk):
+        cut = lambda a: jnp.where(mask[:, None], a, junk)  # noqa: E731
+        return evaluate(model, data._replace(xc=cut(data.xc), yc=cut(data.yc), mask=mask))
+
+    moments, (d_model, d_data) = with_junk(0.0)
+    for junk in (jnp.nan, jnp.inf, -1e30):
+        junk_moments, (junk_d_model, junk_d_data) = with_junk(junk)
+        assert close(junk_moments, moments) and close(junk_d_model, d_model)
+        assert finite(junk_moments) and finite(junk_d_model)
+        for gradient in (junk_d_data.xc, junk_d_data.yc):
+            assert (gradient[13:] == 0).all() and (jnp.abs(gradient[:13]).max() > 0)
+        assert close(junk_d_data.xt, d_data.xt)
+    short = eqx.filter_jit(lambda m, d: m(d.xc[:13], d.yc[:13], d.xt))(model, data)
+    assert close((short.mean, short.variance), moments)
+
+
+def test_an_empty_context_is_a_fully_masked_one(model, data):
+    masked = evaluate(model, data._replace(xc=data.xc * jnp.nan, mask=jnp.zeros(20, bool)))
+    empty = evaluate(model, draw_data(model, jr.key(0), nc=0)._replace(xt=data.xt))
+    assert finite(empty) and finite(masked[0]) and finite(masked[1][0])
+    assert close(empty[0], masked[0])
+    assert close(empty[1][0], masked[1][0]) and close(empty[1][1].xt, masked[1][1].xt)
+
+
+def test_changed_values_change_the_predictions(model, data):
+    changed = data._replace(yc=data.yc.at[3].add(1.0))
+    for got, before in zip(evaluate(model, changed)[0][:1], evaluate(model, data)[0][:1], strict=True):
+        assert (jnp.abs(got - before).max(axis=-1) > 0).all()
+
+
+def test_translation(model, data, request):
+    shifted = data._replace(xc=data.xc + 4.0, xt=data.xt + 4.0)
+    same = close(evaluate(model, shifted)[0], evaluate(model, data)[0], 1e-4)
+    assert same == any(f"[{name}]" in request.node.name for name in EQUIVARIANT)
+
+
+def test_every_parameter_is_trained(model, data):
+    """No dead weights: each array, and in the stack each block's, has a gradient somewhere."""
+    gradients = evaluate(model, data)[1][0]
+    for path, g in jax.tree_util.tree_leaves_with_path(gradients):
+        in_stack = jax.tree_util.keystr(path).startswith(".stack")
+        parts = g if in_stack else g[None]
+        dead = jnp.abs(parts.reshape(parts.shape[0], -1)).max(axis=1) == 0
+        assert not dead.any(), f"{jax.tree_util.keystr(path)} of blocks {np.flatnonzero(dead)}"
+
+
+def test_outputs_are_float32_of_the_promised_shapes(model, data):
+    d = eqx.filter_eval_shape(model, data.xc, data.yc, data.xt, data.mask)
+    assert d.batch_shape == (9,) and d.event_shape == (model.dy,)
+    mean, variance = evaluate(model, data)[0]
+    assert mean.dtype == variance.dtype == jnp.float32 and mean.shape == variance.shape == (9, model.dy)
+    assert (variance > 0).all()
+
+
+def test_condition_once_predict_in_chunks_is_one_call(model, data):
+    state = eqx.filter_jit(model.condition)(data.xc, data.yc, data.mask)
+    predict = eqx.filter_jit(lambda state, xt: (lambda d: (d.mean, d.variance))(model.predict(state, xt)))
+    chunks = [predict(state, data.xt[i : i + 3]) for i in (0, 3, 6)]
+    whole = jax.tree.map(lambda *parts: jnp.concatenate(parts), *chunks)
+    assert close(whole, evaluate(model, data)[0])
+
+
+def test_batches_by_vmap_equal_a_loop(model, getkey):
+    tasks = [draw_data(model, key) for key in jr.split(getkey(), 3)]
+    masks = jnp.arange(20) < jnp.array([[20], [7], [0]])
+    tasks = [data._replace(mask=mask) for data, mask in zip(tasks, masks, strict=True)]
+    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *tasks)
+
+    @eqx.filter_jit
+    @eqx.filter_vmap(in_axes=(None, 0))
+    def moments(model, data):
+        d = model(data.xc, data.yc, data.xt, data.mask)
+        return d.mean, d.variance
+
+    looped = jax.tree.map(lambda *parts: jnp.stack(parts), *[evaluate(model, data)[0] for data in tasks])
+    assert close(moments(model, batch), looped)
+
+
+def test_jit_changes_nothing(model, data):
+    with jax.disable_jit():
+        d = model(data.xc, data.yc, data.xt, data.mask)
+    assert close((d.mean, d.variance), evaluate(model, data)[0])
+
+
+def test_loading_gives_what_was_saved(model, data, tmp_path):
+    npax.save(tmp_path / "model.safetensors", model)
+    loaded = npax.load(tmp_path / "model.safetensors")
+    assert jax.tree.structure(loaded) == jax.tree.structure(model)
+    assert eqx.tree_equal(loaded, model, typematch=True)
+    assert eqx.tree_equal(evaluate(loaded, data), evaluate(model, data))
+
+
+@settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
+@given(nc=st.integers(0, 30), nt=st.integers(1, 20), pad=st.integers(1, 10), seed=st.integers(0, 2**31 - 1))
+def test_padding_at_every_size(nc, nt, pad, seed):
+    model = MODELS["universal"](jr.key(7))
+    data = draw_data(model, jr.key(seed), nc, nt)
+    filled = [jnp.concatenate([a, jnp.full((pad, a.shape[1]), jnp.nan)]) for a in (data.xc, data.yc)]
+
+    @eqx.filter_jit
+    def both(model, data, filled):
+        a = model(data.xc, data.yc, data.xt)
+        b = model(*filled, data.xt, jnp.arange(nc + pad) < nc)
+        return (a.mean, a.variance), (b.mean, b.variance)
+
+    assert close(*both(model, data, filled))
