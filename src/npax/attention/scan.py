@@ -122,7 +122,7 @@ def _blockwise_fwd(perturbed, operands, mask, q_side, k_side):
 
 @_blockwise.def_bwd
 def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
-    r"""Per block, with $p = e^{s - \log\ell}$ and $\delta = \sum_d o\, \dot o$: $\dot s = p (\dot o v^\top - \delta)$."""
+    r"""$\dot s = p (\dot o v^\top - \delta)$ with $p = e^{s - \log\ell}$ and $\delta = \sum_d o\, \dot o$."""
     out, log_total = residuals
     q, k, v, bias, xq, xk = operands
     delta = jnp.sum(d_out * out, axis=-1)

@@ -4,7 +4,7 @@ from numpyro.distributions import constraints
 
 
 class NoisyNormal(dist.Distribution):
-    r"""A new observation of an uncertain function value, $y = f + \varepsilon$: $\mathcal N(\mu, \sigma_f^2 + \sigma_n^2)$.
+    r"""A new observation of an uncertain function, $y = f + \varepsilon \sim \mathcal N(\mu, \sigma_f^2 + \sigma_n^2)$.
 
     **Attributes:** `loc`, the mean; `scale`, the standard deviation of the function; `noise`, that of the noise. All
     of one shape. `function` and `observation` are the two normal distributions.

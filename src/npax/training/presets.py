@@ -33,9 +33,9 @@ def gp_universal(
     """
     curriculum = Curriculum(
         (
-            Stage(GPPrior(16, 64), batch_size=48, weight=0.15),
-            Stage(GPPrior(64, 64, low=8), batch_size=32, weight=0.5),
-            Stage(GPPrior(192, 96, low=48), batch_size=8, weight=0.2, start=0.02),
+            Stage(GPPrior(16, 64), batch_size=24, weight=0.15),
+            Stage(GPPrior(64, 64, low=8), batch_size=16, weight=0.5),
+            Stage(GPPrior(192, 96, low=48), batch_size=6, weight=0.2, start=0.02),
             Stage(GPPrior(512, 128, low=128), batch_size=3, weight=0.12, start=0.05),
             Stage(GPPrior(1024, 192, low=384), batch_size=2, weight=0.03, start=0.2),
         )
@@ -59,7 +59,7 @@ def gp_universal(
         resume=resume,
         evaluate=evaluate,
         evaluate_every=500,
-        chunk=10,
+        chunk=20,
         progress=progress,
     )
 
