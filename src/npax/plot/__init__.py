@@ -10,6 +10,6 @@ except ImportError as error:
 
 from .curve import posterior as posterior
 from .equal_earth import equal_earth as equal_earth
-from .field import field as field
-from .panels import mean_and_std as mean_and_std
+from .field import field as field, points as points
+from .panels import mean_and_std as mean_and_std, scattered as scattered
 from .world import world as world

@@ -1,6 +1,6 @@
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import PathCollection, QuadMesh
 from numpy.typing import ArrayLike
 
 from ..data import land
@@ -26,12 +26,42 @@ def field(
     x, y, values = checked_grid(x, y, values)
     low, high = robust_limits(values) if limits is None else limits
     mesh = ax.pcolormesh(edges(x), edges(y), values, cmap=cmap, vmin=low, vmax=high, rasterized=True)
+    _lay_out(ax, coords, edges(x)[[0, -1]], edges(y)[[0, -1]])
+    return mesh
+
+
+def points(
+    ax: Axes,
+    x: ArrayLike,
+    y: ArrayLike,
+    values: ArrayLike,
+    *,
+    coords: str = "planar",
+    cmap: str = "viridis",
+    limits: tuple[float, float] | None = None,
+) -> PathCollection:
+    """As `field`, for values at points that make no grid: `x`, `y`, `values [n]`."""
+    x, y, values = (np.asarray(a, float) for a in (x, y, values))
+    if not (x.ndim == 1 and x.shape == y.shape == values.shape and x.size):
+        raise ValueError(
+            f"`x`, `y` and `values` must be 1-D, of one length and not empty, got {x.shape}, {y.shape}, {values.shape}."
+        )
+    low, high = robust_limits(values) if limits is None else limits
+    size = np.clip(4e4 / x.size, 2, 40)
+    dots = ax.scatter(x, y, size, values, cmap=cmap, vmin=low, vmax=high, linewidth=0, rasterized=x.size > 5000)
+    margin_x, margin_y = (0.03 * np.ptp(a) or 0.5 for a in (x, y))
+    _lay_out(ax, coords, (x.min() - margin_x, x.max() + margin_x), (y.min() - margin_y, y.max() + margin_y))
+    return dots
+
+
+def _lay_out(ax, coords, across, down):
+    if coords not in ("planar", "latlon"):
+        raise ValueError(f"`coords` must be 'planar' or 'latlon', got {coords!r}.")
     if coords == "latlon":
-        ax.set_aspect(1 / max(np.cos(np.deg2rad(y.mean())), 0.1))
+        ax.set_aspect(1 / max(np.cos(np.deg2rad(np.mean(down))), 0.1))
         for ring in land():
             for turn in (-360, 0, 360):
                 ax.plot(ring[:, 0] + turn, ring[:, 1], color="0.2", linewidth=0.6)
     else:
-        ax.set_aspect("equal" if 0.2 < np.ptp(x) / np.ptp(y) < 5 else "auto")
-    ax.set(xlim=edges(x)[[0, -1]], ylim=edges(y)[[0, -1]])
-    return mesh
+        ax.set_aspect("equal" if 0.2 < np.ptp(across) / np.ptp(down) < 5 else "auto")
+    ax.set(xlim=across, ylim=down)

@@ -2,8 +2,11 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from .field import field
+from .field import field, points
 from .world import world
+
+MAPS = ("RdYlBu_r", "magma_r")
+"""The colours of the mean and of the standard deviation."""
 
 
 def mean_and_std(
@@ -26,23 +29,54 @@ def mean_and_std(
     **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells (longitude, latitude); `mean`, `std [ny nx]`, NaN: no
     value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane.
     """
-    if coords not in ("planar", "latlon"):
-        raise ValueError(f"`coords` must be 'planar' or 'latlon', got {coords!r}.")
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    globe = coords == "latlon" and np.ptp(x) > 180
-    figure = Figure(figsize=(13, 4.3) if globe else (12, 5.2), layout="constrained")
-    figure.suptitle(title, fontsize=13, fontweight="bold")
-    unit = f" ({units})" if units else ""
-    panels = figure.subplots(1, 2)
-    labels = (f"{name or 'mean'}{unit}", f"standard deviation{unit}")
-    for ax, values, cmap, label in zip(panels, (mean, std), ("RdYlBu_r", "magma_r"), labels, strict=True):
+    globe = coords == "latlon" and np.ptp(np.asarray(x, float)) > 180
+
+    def draw(ax, values, cmap):
         if globe:
-            mesh = world(ax, x, y, values, cmap=cmap)
-        else:
-            mesh = field(ax, x, y, values, coords=coords, cmap=cmap)
-            ax.set(xlabel=axes[0], ylabel=axes[1])
+            return world(ax, x, y, values, cmap=cmap)
+        ax.set(xlabel=axes[0], ylabel=axes[1])
+        return field(ax, x, y, values, coords=coords, cmap=cmap)
+
+    return _two_panels(draw, mean, std, (13, 4.3) if globe else (12, 5.2), title, name, units)
+
+
+def scattered(
+    x: ArrayLike,
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    *,
+    coords: str = "planar",
+    title: str = "",
+    name: str = "",
+    units: str = "",
+    axes: tuple[str, str] = ("x", "y"),
+) -> Figure:
+    """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std [n]`."""
+
+    def draw(ax, values, cmap):
+        ax.set(xlabel=axes[0], ylabel=axes[1])
+        return points(ax, x, y, values, coords=coords, cmap=cmap)
+
+    return _two_panels(draw, mean, std, (12, 5.2), title, name, units)
+
+
+def _two_panels(draw, mean, std, size, title, name, units):
+    figure = Figure(figsize=size, layout="constrained")
+    if title:
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+    unit = f" ({units})" if units else ""
+    labels = (f"{name or 'mean'}{unit}", f"standard deviation{unit}")
+    for ax, values, cmap, label in zip(figure.subplots(1, 2), (mean, std), MAPS, labels, strict=True):
         bar = figure.colorbar(
-            mesh, ax=ax, orientation="horizontal", shrink=0.7, aspect=38, pad=0.03, extend="both", label=label
+            draw(ax, values, cmap),
+            ax=ax,
+            orientation="horizontal",
+            shrink=0.7,
+            aspect=38,
+            pad=0.03,
+            extend="both",
+            label=label,
         )
         bar.outline.set_visible(False)
     return figure

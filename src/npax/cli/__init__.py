@@ -1,0 +1,49 @@
+"""The `npax` command: thin over the library."""
+
+from typing import Annotated
+
+import typer
+
+from ._process import prepare
+from .demo import demo
+from .models import models
+from .predict import predict
+from .several import SeveralValues
+from .train import train
+
+app = typer.Typer(
+    name="npax",
+    help="Neural processes: scattered observations in, predictions with calibrated uncertainty out.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.command(cls=SeveralValues)(predict)
+app.command()(train)
+app.command()(models)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"npax {version('npax')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The entry point of the `npax` command."""
+    prepare()
+    app()

@@ -1,0 +1,72 @@
+"""What the command sets up in its own process, and how it reports errors; the library itself does neither."""
+
+import contextlib
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import typer
+from rich.console import Console
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def prepare() -> None:
+    """Keeps compiled programs between runs, and shows warnings as notes of one line."""
+    keep_compiled_programs()
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)  # says which devices there are not
+    warnings.simplefilter("ignore")
+    warnings.filterwarnings("default", category=UserWarning, module="npax")
+    warnings.showwarning = _note
+
+
+def keep_compiled_programs() -> None:
+    """JAX's persistent compilation cache, in the user's cache folder unless JAX_COMPILATION_CACHE_DIR says where."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        folder = user_cache() / "npax" / "jax"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return
+        if not os.access(folder, os.W_OK):
+            return
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+
+
+def user_cache() -> Path:
+    """Where this system keeps a user's caches."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@contextlib.contextmanager
+def clear_errors() -> Iterator[None]:
+    """Turns what the user can mend (values, files, missing extras) into one message and exit code 2."""
+    try:
+        yield
+    except (ValueError, OSError, ImportError) as error:
+        fail(str(error), error)
+
+
+def fail(message: str, cause: BaseException | None = None) -> None:
+    """Prints what is wrong and leaves with exit code 2."""
+    err.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
+    raise typer.Exit(2) from cause
+
+
+def _note(message, category, filename, lineno, file=None, line=None):
+    err.print(f"[yellow]note:[/] {_plain(str(message))}", soft_wrap=True)
+
+
+def _plain(text):
+    return text.replace("[", r"\[")

@@ -1,0 +1,127 @@
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from ._process import clear_errors, err, out
+
+
+class Coords(enum.StrEnum):
+    planar = "planar"
+    latlon = "latlon"
+
+
+def predict(
+    observations: Annotated[
+        Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet or .nc.", show_default=False)
+    ],
+    x: Annotated[
+        list[str],
+        typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False),
+    ],
+    y: Annotated[str, typer.Option(help="The column of the values.", show_default=False)],
+    at: Annotated[
+        Path | None, typer.Option(help="Where to predict: a table of points or a NetCDF grid.", show_default=False)
+    ] = None,
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="Predict on a grid over the observations, with cells of this size.", show_default=False),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="What to write: .nc, .csv or .parquet.", show_default=False)
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf, .svg.", show_default=False)] = None,
+    coords: Annotated[
+        Coords, typer.Option(help="What the coordinates are; latlon: longitude and latitude in degrees, in this order.")
+    ] = Coords.planar,
+    model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
+) -> None:
+    """Predict values and their uncertainty anywhere, from a table of observations.
+
+    Examples:
+
+      npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 1 -o map.nc --plot map.png
+
+      npax predict soil.csv --x x y --y zinc --at points.csv -o zinc.parquet
+
+    Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation. Where the
+    points to predict at have a column Y too, the prediction is scored on it.
+    """
+    with clear_errors():
+        from . import tables
+
+        if (at is None) == (resolution is None):
+            raise ValueError("Say where to predict: either --at FILE or --resolution SIZE.")
+        if output is None and plot is None:
+            raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet), --plot PICTURE or both.")
+        if output is not None:
+            tables.checked_suffix(output)
+        if plot is not None:
+            _check_plot(plot)
+        table = tables.read_table(observations)
+        tables.check_columns(table, [*x, y], observations)
+        if at is None:
+            target = tables.regular_grid(table, x, resolution)
+        else:
+            target = tables.read(at)
+            tables.check_columns(target, x, at)
+
+        from ..estimators import interpolate
+
+        prediction = interpolate(table, target, x=x, y=y, coords=coords.value, model=model)
+        if output is not None:
+            tables.write(prediction, output)
+            out.print(f"prediction: {output}", soft_wrap=True)
+        if plot is not None:
+            _draw(prediction, table, x, y, coords.value, plot)
+            out.print(f"picture: {plot}", soft_wrap=True)
+        _score(prediction, y)
+
+
+def _check_plot(path):
+    from .. import plot as _  # noqa: F401  (says early which extra is missing)
+
+    if path.suffix not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"`--plot` must end in .png, .pdf or .svg, got '{path}'.")
+
+
+def _draw(prediction, table, x, y, coords, path):
+    from matplotlib.figure import Figure
+
+    from ..plot import mean_and_std, posterior, scattered
+
+    units = str(prediction[f"{y}_mean"].attrs.get("units", ""))
+    mean, std = (np.asarray(prediction[f"{y}_{part}"], float) for part in ("mean", "std"))
+    gridded = hasattr(prediction, "data_vars") and all(name in prediction[f"{y}_mean"].dims for name in x)
+    if len(x) == 1:
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        ax = figure.subplots()
+        posterior(ax, np.asarray(prediction[x[0]]), mean, std, context=(table[x[0]], table[y]))
+        ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
+    elif len(x) == 2:
+        parts = [np.asarray(prediction[name], float) for name in x]
+        style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
+        if gridded:
+            mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
+            figure = mean_and_std(*parts, mean, std, **style)
+        else:
+            figure = scattered(*(a.ravel() for a in (*parts, mean, std)), **style)
+    else:
+        raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+
+
+def _score(prediction, y):
+    """Prints the scores where the points came with values of their own."""
+    if y not in prediction:
+        return
+    from ..metrics import score_report
+
+    truth, mean, std = (np.asarray(prediction[name], float).ravel() for name in (y, f"{y}_mean", f"{y}_std"))
+    known = np.isfinite(truth)
+    if known.any():
+        scores = score_report(truth[known], mean[known], std[known])
+        err.print(f"scores on {known.sum():,} values: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))

@@ -1,0 +1,23 @@
+from typer.core import TyperCommand
+
+
+class SeveralValues(TyperCommand):
+    """A command whose `--x` takes several values, `--x lon lat`, as well as `--x lon --x lat`."""
+
+    def parse_args(self, ctx, args):
+        return TyperCommand.parse_args(self, ctx, repeat_option(list(args), "--x"))
+
+
+def repeat_option(args: list[str], option: str) -> list[str]:
+    """`--x a b --y c` as `--x a --x b --y c`: an option's values end where the next option begins."""
+    spread, given, count = [], False, 0
+    for arg in args:
+        if arg.startswith("-") and len(arg) > 1:
+            given, count = arg == option, 0
+            spread.append(arg)
+            continue
+        if given and count:
+            spread.append(option)
+        spread.append(arg)
+        count += 1
+    return spread

@@ -1,0 +1,90 @@
+"""Tables and grids on disk: CSV, Parquet, NetCDF. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+try:
+    import pandas as pd
+    import xarray as xr
+except ImportError as error:
+    raise ImportError("`npax predict` needs pandas and xarray: pip install 'npax[geo]'.") from error
+
+SUFFIXES = (".csv", ".parquet", ".nc")
+MOST_CELLS = 50_000_000
+
+
+def checked_suffix(path: Path) -> Path:
+    if path.suffix not in SUFFIXES:
+        raise ValueError(f"'{path}' must end in one of {', '.join(SUFFIXES)}: the ending says how to read or write it.")
+    return path
+
+
+def read(path: Path) -> pd.DataFrame | xr.Dataset:
+    """A table (CSV, Parquet) or a dataset (NetCDF)."""
+    checked_suffix(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file '{path}'.")
+    if path.suffix == ".nc":
+        return xr.load_dataset(path)
+    try:
+        return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+    except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
+        raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """As `read`, a dataset laid out with one row per value."""
+    found = read(path)
+    return found if isinstance(found, pd.DataFrame) else found.to_dataframe().reset_index()
+
+
+def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:
+    """**Raises** `ValueError` where a column is missing or is not of numbers, or the table has no rows."""
+    present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
+    for name in names:
+        if name not in present:
+            raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
+        if not np.issubdtype(np.asarray(table[name]).dtype, np.number):
+            raise ValueError(
+                f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
+                "Correct the file, or choose another column."
+            )
+    if isinstance(table, pd.DataFrame) and len(table) == 0:
+        raise ValueError(f"'{path}' has no rows.")
+
+
+def _first_text(column):
+    texts = pd.Series(np.asarray(column).ravel()).astype(str)
+    bad = texts[pd.to_numeric(texts, errors="coerce").isna()]
+    return f"its first text is '{bad.iloc[0]}'. " if len(bad) else ""
+
+
+def regular_grid(table: pd.DataFrame, x: Sequence[str], resolution: float) -> xr.Dataset:
+    """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest."""
+    if resolution <= 0:
+        raise ValueError(f"`--resolution` must be above 0, got {resolution}.")
+    ranges = {name: (np.floor(table[name].min() / resolution), np.ceil(table[name].max() / resolution)) for name in x}
+    cells = np.prod([high - low + 1 for low, high in ranges.values()])
+    if not cells <= MOST_CELLS:
+        raise ValueError(
+            f"A resolution of {resolution} makes {cells:,.0f} cells over {dict(ranges)}, more than {MOST_CELLS:,}: "
+            "choose a larger one."
+        )
+    axes = {name: np.arange(low, high + 1) * resolution for name, (low, high) in ranges.items()}
+    return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
+
+
+def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
+    """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".nc":
+        gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
+        gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
+        return
+    table = prediction if isinstance(prediction, pd.DataFrame) else prediction.to_dataframe().reset_index()
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)

@@ -1,0 +1,90 @@
+import datetime
+import inspect
+import platform
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import jax
+import typer
+
+from .. import training
+from ..serialise import save
+from ..training import FitResult, presets
+from ..training.checkpoint import checkpoints
+from ._process import clear_errors, fail, out
+
+
+def trainings() -> dict[str, Callable[..., FitResult]]:
+    """The presets by the names that the command takes: functions of `npax.training.presets` that give a `FitResult`."""
+    return {
+        name.replace("_", "-"): function
+        for name, function in vars(presets).items()
+        if inspect.isfunction(function)
+        and function.__module__ == presets.__name__
+        and inspect.get_annotations(function).get("return") is FitResult
+    }
+
+
+def train(
+    preset: Annotated[str, typer.Argument(help="What to train: the name of a preset.", show_default=False)],
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Steps in all, with those of the run resumed.", show_default="the preset's"),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder of the checkpoints.", show_default="runs/PRESET")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The weights.", show_default="PRESET.safetensors")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the initial weights and of the tasks.")] = 0,
+) -> None:
+    """Train a model. Ctrl-C leaves a checkpoint to go on from.
+
+    Examples:
+
+      npax train gp-universal --steps 2000
+
+      npax train gp-universal --resume
+
+    A preset is a function of npax.training.presets: read it there, or write your own around npax.fit.
+    """
+    known = trainings()
+    if preset not in known:
+        fail(f"There is no preset '{preset}'; there is: {', '.join(known)}.")
+    folder = Path("runs") / preset if checkpoint is None else checkpoint
+    weights = Path(f"{preset}.safetensors") if output is None else output
+    if weights.suffix != ".safetensors":
+        fail(f"`--output` must end in .safetensors, got '{weights}'.")
+    if checkpoints(folder) and not resume:
+        fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
+    if resume and not checkpoints(folder):
+        out.print(f"No checkpoint in {folder} yet: starting from the beginning.")
+    wanted = {} if steps is None else {"steps": steps}
+    try:
+        with clear_errors():
+            result = known[preset](seed=seed, checkpoint=folder, resume=resume, **wanted)
+            save(weights, result.model, card(preset, seed, result))
+    except KeyboardInterrupt:
+        again = f"npax train {preset} --resume" + ("" if checkpoint is None else f" --checkpoint {folder}")
+        out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {again}", soft_wrap=True)
+        raise typer.Exit(130) from None
+    out.print(f"{result.steps:,} steps done; weights: {weights}", soft_wrap=True)
+
+
+def card(preset: str, seed: int, result: FitResult) -> dict:
+    """What is worth knowing about trained weights: where they come from and how good they are."""
+    device = jax.devices()[0]
+    return {
+        "preset": f"{training.__name__}.presets.{preset.replace('-', '_')}",
+        "steps": result.steps,
+        "skipped": result.skipped,
+        "seed": seed,
+        "date": datetime.date.today().isoformat(),
+        "device": platform.processor() or platform.machine() if device.platform == "cpu" else device.device_kind,
+        "versions": {name: version(name) for name in ("npax", "jax", "equinox", "optax")},
+        "validation": result.evaluations[-1][1] if result.evaluations else {},
+    }
