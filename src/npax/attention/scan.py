@@ -46,7 +46,7 @@ def scan_attention(
     mask = jnp.ones(nk, bool) if mask is None else mask
     k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
-    q_side, k_side = -(-nq // q_blocks), -(-nk // k_blocks)
+    q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
     q, xq = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
     k, v, xk, mask = (_pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
     out = _blockwise((q, k, v, bias, xq, xk), mask, q_side, k_side)
