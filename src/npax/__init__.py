@@ -1,5 +1,7 @@
 """npax: neural processes in JAX."""
 
+from typing import TYPE_CHECKING
+
 from . import (
     attention as attention,
     bias as bias,
@@ -25,10 +27,21 @@ from .bias import (
     KernelBias as KernelBias,
     RBFNetworkBias as RBFNetworkBias,
 )
-from .estimators import NeuralProcessRegressor as NeuralProcessRegressor
 from .inference import sample as sample
 from .models import TNPKR as TNPKR
 from .pretrained import pretrained as pretrained
 from .serialise import load as load, save as save
 from .task import Task as Task
 from .training import FitResult as FitResult, fit as fit
+
+if TYPE_CHECKING:
+    from .estimators import NeuralProcessRegressor as NeuralProcessRegressor, interpolate as interpolate
+
+
+def __getattr__(name):
+    """The estimators, when they are first asked for: scikit-learn imports pandas wherever that is installed."""
+    if name in ("NeuralProcessRegressor", "interpolate"):
+        from . import estimators
+
+        return getattr(estimators, name)
+    raise AttributeError(f"module 'npax' has no attribute {name!r}")

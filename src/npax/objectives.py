@@ -2,8 +2,9 @@
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Scalar
+from numpyro.distributions import Normal
 
-from .likelihoods import NoisyNormal, marginals
+from .likelihoods import NoisyNormal, marginals, noiseless
 from .models import AbstractNeuralProcess
 from .task import Task
 from .tasks import PosteriorTask
@@ -43,6 +44,24 @@ def function_and_noise_nll(model: AbstractNeuralProcess, posterior: PosteriorTas
     return masked_mean(0.5 * jnp.sum(function + observation, axis=-1), task.mask_t)
 
 
+def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask) -> Scalar:
+    """Expected negative log-likelihood of the noiseless function under the exact posterior of the targets.
+
+    What `nll` is for tasks with noiseless targets, with the expectation over the targets in closed form (see
+    `function_and_noise_nll`). The model needs a Gaussian likelihood.
+    """
+    task = posterior.task
+    xt = jnp.where(task.mask_t[:, None], task.xt, 0.0)
+    predicted = marginals(noiseless(model(task.xc, task.yc, xt, task.mask_c)))
+    if not isinstance(predicted, Normal):
+        raise TypeError(
+            "`posterior_nll` needs a model with a Gaussian likelihood, "
+            f"got one whose predictions are {type(predicted).__name__}."
+        )
+    expected = gaussian_cross_entropy(predicted, posterior.mean, posterior.variance)
+    return masked_mean(jnp.sum(expected, axis=-1), task.mask_t)
+
+
 def gaussian_cross_entropy(
     predicted, mean: Float[Array, "nt dy"], variance: Float[Array, "nt dy"]
 ) -> Float[Array, "nt dy"]:
@@ -51,4 +70,4 @@ def gaussian_cross_entropy(
 
 
 def masked_mean(values: Float[Array, " n"], mask) -> Scalar:
-    return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1)
+    return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1).astype(values.dtype)

@@ -1,0 +1,120 @@
+"""The Gaussian process tasks of the papers."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import PRNGKeyArray
+from tinygp.kernels import Kernel
+
+from ..gp import exact_posterior
+from ..task import Task
+from ._base import AbstractTasks
+from .gp_kernels import AbstractKernelPrior, RBFPrior
+from .posterior import PosteriorTask
+
+
+class GPTask(AbstractTasks):
+    r"""Functions drawn from a Gaussian process on $[-2, 2]^{d_x}$, a new kernel for each task (KR2 §4).
+
+    Of `nc` uniform locations a random number, $n \sim U\{\texttt{low}, \dots, \texttt{nc}\}$, is the context, whose
+    values carry noise of standard deviation `noise_std`. Targets are **all** `nc` uniform locations and the nodes of
+    a regular grid, and their values are the **noiseless** function: what the published likelihoods are of.
+
+    **Arguments:** `kernel`: the distribution over kernels (variance 1 at every point); `dx`; `nc`, `low`: most and
+    fewest context points; `grid`: nodes per axis; `noise_std`.
+
+    **Shapes:** `nc` context slots, `nt = nc + grid ** dx` targets, one column of `y`.
+    **Cost:** one Cholesky factorisation of `[nt nt]` per task.
+    **Pitfalls:** in float32 the factorisation needs a jitter, `nt` times the machine epsilon (2e-5 for 150 points):
+    white noise of standard deviation 0.004 on the function. A draw that breaks down all the same is a task without
+    points.
+    """
+
+    kernel: AbstractKernelPrior
+    dx: int = eqx.field(static=True)
+    nc: int = eqx.field(static=True)
+    low: int = eqx.field(static=True)
+    grid: int = eqx.field(static=True)
+    noise_std: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        kernel: AbstractKernelPrior,
+        *,
+        dx: int = 1,
+        nc: int = 50,
+        low: int = 3,
+        grid: int = 100,
+        noise_std: float = 0.1,
+    ):
+        if dx < 1 or grid < 0:
+            raise ValueError(f"`dx` must be at least 1 and `grid` at least 0, got dx={dx}, grid={grid}.")
+        if not 0 <= low <= nc:
+            raise ValueError(f"The context sizes must satisfy 0 <= low <= nc, got low={low}, nc={nc}.")
+        if not noise_std > 0:
+            raise ValueError(f"`noise_std` must be positive, got {noise_std}.")
+        self.kernel, self.dx, self.nc, self.low, self.grid, self.noise_std = kernel, dx, nc, low, grid, noise_std
+
+    def sample(self, key: PRNGKeyArray) -> Task:
+        return self.sample_with_kernel(key)[0]
+
+    def sample_with_kernel(self, key: PRNGKeyArray) -> tuple[Task, Kernel]:
+        """A task and the kernel it was drawn from, for oracles."""
+        design, kernel_key, values = jr.split(key, 3)
+        x, mask = self._design(design)
+        kernel = self.kernel.draw(kernel_key)
+        nt = x.shape[0]
+        chol = jnp.linalg.cholesky(kernel(x, x) + nt * jnp.finfo(x.dtype).eps * jnp.eye(nt))
+        white, noise = jnp.split(jr.normal(values, (nt + self.nc, 1)), [nt])
+        f = chol @ white
+        yc = f[: self.nc] + self.noise_std * noise
+        return _task(x, yc, f, mask, sound=jnp.isfinite(jnp.sum(f))), kernel
+
+    def _design(self, key):
+        """Locations (those of the context first) and which of the context slots are taken."""
+        u = jr.uniform(key, (self.nc * self.dx + 1,))  # one draw: each costs half a second of compilation
+        free = 4 * u[1:].reshape(self.nc, self.dx) - 2
+        axes = [jnp.linspace(-2.0, 2.0, self.grid)] * self.dx
+        nodes = jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dx)
+        size = self.low + jnp.floor(u[0] * (self.nc - self.low + 1))
+        return jnp.concatenate([free, nodes]), jnp.arange(self.nc, dtype=u.dtype) < size
+
+
+class GPPosteriorTask(AbstractTasks):
+    r"""The same distribution over tasks, with the exact posterior of the targets given each task's kernel.
+
+    For `objectives.posterior_nll`, whose gradients have less noise than `nll`'s and the same mean. It needs a
+    factorisation of the context alone, so it costs less than `GPTask`; the price is that `task.yt` is drawn target
+    by target, not jointly: objectives that look at several targets together need `GPTask`.
+    """
+
+    tasks: GPTask
+
+    def sample(self, key: PRNGKeyArray) -> PosteriorTask:
+        design, kernel_key, values = jr.split(key, 3)
+        x, mask = self.tasks._design(design)
+        nc, variance = self.tasks.nc, self.tasks.noise_std**2
+        kernel, xc = self.tasks.kernel.draw(kernel_key), x[: self.tasks.nc]
+        chol = jnp.linalg.cholesky(kernel(xc, xc) + variance * jnp.eye(nc))
+        white, draw = jnp.split(jr.normal(values, (nc + x.shape[0], 1)), [nc])
+        yc = chol @ white
+        mean, var, _ = exact_posterior(kernel, variance, xc, yc[:, 0], x, mask)
+        sound = jnp.isfinite(jnp.sum(mean) + jnp.sum(var))
+        mean, var = (jnp.where(sound, a, safe)[:, None] for a, safe in ((mean, 0.0), (var, 1.0)))
+        yt = mean + jnp.sqrt(var) * draw
+        return PosteriorTask(_task(x, yc, yt, mask, sound), mean, var, jnp.full(mean.shape, variance))
+
+
+def gp_1d(kernel: AbstractKernelPrior) -> GPTask:
+    """GP-1D of KR2: 50 uniform locations of which 3 to 50 are context, 100 equally spaced, targets all 150."""
+    return GPTask(kernel, dx=1, nc=50, low=3, grid=100)
+
+
+def gp_2d(kernel: AbstractKernelPrior | None = None) -> GPTask:
+    """GP-2D of KR2: 128 uniform locations of which 12 to 128 are context, a 16 x 16 grid, targets all 384; RBF."""
+    return GPTask(RBFPrior() if kernel is None else kernel, dx=2, nc=128, low=12, grid=16)
+
+
+def _task(x, yc, yt, mask, sound) -> Task:
+    yc, yt = (jnp.where(sound, y, 0.0) for y in (yc, yt))
+    return Task(x[: yc.shape[0]], yc, mask & sound, x, yt, jnp.full(yt.shape[0], sound))
