@@ -1,3 +1,4 @@
 """Estimators: what users of scikit-learn, pandas and xarray expect."""
 
-from .sklearn import NeuralProcessRegressor as NeuralProcessRegressor
+from .geo import interpolate as interpolate
+from .sklearn import DroppedRows as DroppedRows, NeuralProcessRegressor as NeuralProcessRegressor

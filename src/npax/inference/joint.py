@@ -8,11 +8,14 @@ import numpy as np
 
 from .autoregressive import sample
 from .buckets import bucket, pad
+from .normalise import HALF_SPAN
 from .predict import Exact, Prediction, moments, to_model
 from .tile import Tiled
 
 LARGEST = 1000
 """Targets up to which joint covariances are computed."""
+REACH = 1.1
+"""How far beyond its observations a tile still sees dependence, as a share of their range."""
 
 
 def covariance(
@@ -83,19 +86,17 @@ def _responses(predictor, positions, j):
     """Covariances `[n dy]` of all targets with target `j`, before symmetrisation."""
     if isinstance(predictor, Tiled):
         frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
-        unit = predictor.standardiser.std
+        local, unit = frame(positions), predictor.standardiser.std
+        reached = np.all(np.abs(local) <= REACH * np.maximum(np.abs(local[j]), HALF_SPAN), axis=1)
+        local = np.where(reached[:, None], local, local[j])
     else:
-        frame, contexts, unit = predictor.frame, predictor.contexts, 1.0
-    local = frame(positions)
-    reached = np.all(np.abs(local) <= 1.1 * np.maximum(np.abs(local[j]), 2.0), axis=1)
-    xt = to_model(predictor.model, np.where(reached[:, None], local, local[j]))
-    xt = pad(xt, bucket(len(xt)))
+        contexts, local, unit = predictor.contexts, predictor.frame(positions), 1.0
+        reached = np.ones(len(positions), bool)
+    xt = pad(to_model(predictor.model, local), bucket(len(local)))
     columns = []
     for standardiser, *context in contexts:
         found = np.asarray(_response(predictor.model, *context, xt, jnp.asarray(j)), np.float64)[: len(local)]
         columns.append(found * np.square(standardiser.std))
-    if isinstance(predictor, Exact):
-        reached = np.ones_like(reached)
     return np.concatenate(columns, axis=1) * np.square(unit) * reached[:, None]
 
 
