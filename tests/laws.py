@@ -19,7 +19,10 @@ BIASES = {
     "geometric": lambda key: npax.GeometricRBFBias(HEADS, bases=4, key=key),
     "kernel-stationary": lambda key: npax.KernelBias([kernels.ExpSquared(0.7), kernels.Matern32(1.3)]),
     "kernel-composed": lambda key: npax.KernelBias(
-        [kernels.ExpSquared(0.5) * kernels.ExpSineSquared(scale=1.0, gamma=0.8), 2.0 * kernels.Matern52(0.9) + kernels.Exp(0.4)]
+        [
+            kernels.ExpSquared(0.5) * kernels.ExpSineSquared(scale=1.0, gamma=0.8),
+            2.0 * kernels.Matern52(0.9) + kernels.Exp(0.4),
+        ]
     ),
     "causal": lambda key: npax.CausalBias(HEADS),
     "columns": lambda key: npax.ColumnsBias(npax.RBFNetworkBias(HEADS, bases=2, key=key), (1,)),
@@ -57,7 +60,13 @@ MODELS = {
     "rotary-alone": lambda key: npax.TNPKR(1, 1, rotary=rotary(1), locations=False, **{**TINY, "blocks": 1}, key=key),
     "no-bias": lambda key: npax.TNPKR(1, 1, likelihood=HomoscedasticGaussian(1), **TINY, key=key),
     "kernel": lambda key: npax.TNPKR(
-        2, 1, bias=BIASES["kernel-composed"](key), locations=False, attention=npax.ScanAttention(block=8), **TINY, key=key
+        2,
+        1,
+        bias=BIASES["kernel-composed"](key),
+        locations=False,
+        attention=npax.ScanAttention(block=8),
+        **TINY,
+        key=key,
     ),
 }
 """Functions of a key: tiny models that differ in everything a user chooses."""

@@ -41,7 +41,9 @@ def attention(q, k, v, bias, xq, xk, mask, weight):
         s[:, :, ~mask] = -np.inf
         out, p = softmax_average(s, v)
         d_s = p * (np.einsum("hqd,hkd->hqk", weight, v) - np.sum(weight * out, axis=-1, keepdims=True))
-        d_bias, d_xq, d_xk = jax.tree.map(np.asarray, gradient(arrays, xq, xk, d_s) if bias is not None else (None, None, None))
+        d_bias, d_xq, d_xk = None, np.zeros_like(xq), np.zeros_like(xk)
+        if bias is not None:
+            d_bias, d_xq, d_xk = jax.tree.map(np.asarray, gradient(arrays, xq, xk, d_s))
     d_q = scale * np.einsum("hqk,hkd->hqd", d_s, k)
     d_k = scale * np.einsum("hqk,hqd->hkd", d_s, q)
     d_v = np.einsum("hqk,hqd->hkd", p, weight)

@@ -14,7 +14,7 @@ def nll(model: AbstractNeuralProcess, task: Task) -> Scalar:
     r"""Negative log-likelihood per target, $-\frac{1}{n_t} \sum_t \log p(y_t \mid x_t, D_c)$: maximum likelihood
     for conditional models. Mean over the valid targets, sum over the columns of `y`; zero without a valid target.
     """
-    xt, yt = (jnp.where(task.mask_t[:, None], a, 0.0) for a in (task.xt, task.yt))
+    xt, yt = _visible(task.mask_t, task.xt, task.yt)
     log_prob = model(task.xc, task.yc, xt, task.mask_c).log_prob(yt)
     return masked_mean(-log_prob, task.mask_t)
 
@@ -32,15 +32,15 @@ def function_and_noise_nll(model: AbstractNeuralProcess, posterior: PosteriorTas
     (Rao-Blackwell), and the draw of the targets costs nothing. The model needs the `FunctionAndNoise` likelihood.
     """
     task = posterior.task
-    xt = jnp.where(task.mask_t[:, None], task.xt, 0.0)
+    xt, mean, variance, noise = _visible(task.mask_t, task.xt, posterior.mean, posterior.variance, posterior.noise)
     predicted = marginals(model(task.xc, task.yc, xt, task.mask_c))
     if not isinstance(predicted, NoisyNormal):
         raise TypeError(
             "`function_and_noise_nll` needs a model with the `FunctionAndNoise` likelihood, "
             f"got one whose predictions are {type(predicted).__name__}."
         )
-    function = gaussian_cross_entropy(predicted.function, posterior.mean, posterior.variance)
-    observation = gaussian_cross_entropy(predicted.observation, posterior.mean, posterior.variance + posterior.noise)
+    function = gaussian_cross_entropy(predicted.function, mean, variance)
+    observation = gaussian_cross_entropy(predicted.observation, mean, variance + noise)
     return masked_mean(0.5 * jnp.sum(function + observation, axis=-1), task.mask_t)
 
 
@@ -51,14 +51,14 @@ def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask) -> Sca
     `function_and_noise_nll`). The model needs a Gaussian likelihood.
     """
     task = posterior.task
-    xt = jnp.where(task.mask_t[:, None], task.xt, 0.0)
+    xt, mean, variance = _visible(task.mask_t, task.xt, posterior.mean, posterior.variance)
     predicted = marginals(noiseless(model(task.xc, task.yc, xt, task.mask_c)))
     if not isinstance(predicted, Normal):
         raise TypeError(
             "`posterior_nll` needs a model with a Gaussian likelihood, "
             f"got one whose predictions are {type(predicted).__name__}."
         )
-    expected = gaussian_cross_entropy(predicted, posterior.mean, posterior.variance)
+    expected = gaussian_cross_entropy(predicted, mean, variance)
     return masked_mean(jnp.sum(expected, axis=-1), task.mask_t)
 
 
@@ -67,6 +67,11 @@ def gaussian_cross_entropy(
 ) -> Float[Array, "nt dy"]:
     r"""$\mathbb E_{f \sim \mathcal N(m, v)}[-\log \mathcal N(f; \mu, \sigma^2)]$."""
     return -predicted.log_prob(mean) + 0.5 * variance / jnp.square(predicted.scale)
+
+
+def _visible(mask, *arrays):
+    """The arrays with zeros under the mask, so that junk there reaches neither values nor gradients."""
+    return tuple(jnp.where(mask[:, None], a, 0.0) for a in arrays)
 
 
 def masked_mean(values: Float[Array, " n"], mask) -> Scalar:

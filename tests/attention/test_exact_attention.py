@@ -7,7 +7,6 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
-
 from hypothesis import Phase, given, settings, strategies as st
 from laws import BIASES, HEADS
 
@@ -120,7 +119,7 @@ def test_a_shift_of_all_logits_changes_nothing(attend, by, getkey):
 
 
 def test_a_softmax_without_its_maximum_fails_under_the_same_shift(getkey):
-    (q, k, v, *_), mask, _ = draw_on_lattice(getkey(), 5, 7)
+    (q, k, v, *_), _, _ = draw_on_lattice(getkey(), 5, 7)
     p = jnp.exp(jnp.einsum("hqd,hkd->hqk", q, k) / 2 + 1e4)
     assert not jnp.isfinite(jnp.einsum("hqk,hkd->hqd", p, v) / jnp.sum(p, axis=-1, keepdims=True)).any()
 
@@ -192,7 +191,7 @@ def test_memory_of_32768_points_squared_stays_bounded(getkey):
 
 
 def test_bad_arguments_are_named(getkey):
-    (q, k, v, _, xq, xk), _, _ = draw(getkey(), 3, 4)
+    (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
         npax.scan_attention(q, k, v, block=0)
     with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):

@@ -1,0 +1,115 @@
+"""Objectives against scipy and closed forms."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+import reference
+import scipy.stats
+from laws import MODELS
+
+from npax.likelihoods import NoisyNormal, marginals, noiseless
+from npax.objectives import function_and_noise_nll, gaussian_cross_entropy, nll
+from npax.task import Task
+from npax.tasks import PosteriorTask
+
+
+@pytest.fixture(scope="module")
+def noisy_model():
+    return MODELS["universal"](jr.key(0))
+
+
+@pytest.fixture
+def posterior(getkey):
+    xc, yc, xt = jr.normal(getkey(), (20, 3)), jr.normal(getkey(), (20, 1)), jr.normal(getkey(), (9, 3))
+    mean, variance = jr.normal(getkey(), (9, 1)), jnp.exp(jr.normal(getkey(), (9, 1)))
+    task = Task.of(xc, yc, xt, mean)
+    return PosteriorTask(task, mean, variance, jnp.full((9, 1), 0.3))
+
+
+@eqx.filter_jit
+def predict(model, task):
+    return model(task.xc, task.yc, task.xt)
+
+
+def loss_and_gradient(objective, model, task):
+    return eqx.filter_jit(eqx.filter_value_and_grad(objective))(model, task)
+
+
+def test_nll_is_the_mean_of_the_densities_of_scipy(noisy_model, posterior):
+    task = posterior.task
+    d = predict(noisy_model, task)
+    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    assert abs(float(eqx.filter_jit(nll)(noisy_model, task)) + normal.logpdf(np.asarray(task.yt)).mean()) < 1e-4
+
+
+def test_columns_of_y_are_summed(getkey):
+    model = MODELS["invariant"](jr.key(0))
+    task = Task.of(*(jr.normal(getkey(), shape) for shape in [(5, 2), (5, 2), (7, 2), (7, 2)]))
+    d = predict(model, task)
+    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    assert abs(float(eqx.filter_jit(nll)(model, task)) + normal.logpdf(np.asarray(task.yt)).sum(axis=1).mean()) < 1e-4
+
+
+@pytest.mark.parametrize("objective", [nll, function_and_noise_nll])
+def test_masked_targets_do_not_count(objective, noisy_model, posterior):
+    def cut(junk):
+        hidden = jnp.arange(9) >= 6
+        hide = lambda a: jnp.where(hidden[:, None], junk, a)  # noqa: E731
+        task = eqx.tree_at(lambda t: (t.xt, t.yt), posterior.task, (hide(posterior.task.xt), hide(posterior.task.yt)))
+        task = eqx.tree_at(lambda t: t.mask_t, task, ~hidden)
+        both = PosteriorTask(task, hide(posterior.mean), hide(posterior.variance), posterior.noise)
+        return task if objective is nll else both
+
+    loss, gradient = loss_and_gradient(objective, noisy_model, cut(1.0))
+    junk_loss, junk_gradient = loss_and_gradient(objective, noisy_model, cut(jnp.nan))
+    assert abs(loss - junk_loss) < 1e-5
+    for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(junk_gradient), strict=True):
+        assert jnp.isfinite(b).all() and reference.relative(b, a) < 1e-4
+    whole, _ = loss_and_gradient(objective, noisy_model, posterior.task if objective is nll else posterior)
+    assert abs(loss - whole) > 1e-3
+
+
+def test_no_valid_target_gives_zero(noisy_model, posterior):
+    task = eqx.tree_at(lambda t: t.mask_t, posterior.task, jnp.zeros(9, bool))
+    loss, gradient = loss_and_gradient(nll, noisy_model, task)
+    assert loss == 0 and all((g == 0).all() for g in jax.tree.leaves(gradient))
+
+
+def test_gaussian_cross_entropy_is_the_integral():
+    mu, sigma, m, v = 0.3, 0.7, -0.4, 1.9
+    x = np.linspace(-15, 15, 20_001)
+    density = scipy.stats.norm(m, np.sqrt(v)).pdf(x)
+    true = np.trapezoid(-density * scipy.stats.norm(mu, sigma).logpdf(x), x)
+    column = lambda a: jnp.full((1, 1), a)  # noqa: E731
+    got = gaussian_cross_entropy(dist.Normal(column(mu), column(sigma)), column(m), column(v))
+    assert abs(float(got[0, 0]) - true) < 1e-5
+
+
+def test_function_and_noise_nll_is_the_mean_over_draws_of_function_and_observation(noisy_model, posterior):
+    """The tower rule: draws from the posterior, scored by the densities of scipy."""
+    task = posterior.task
+    predicted = predict(noisy_model, task)
+    assert isinstance(marginals(predicted), NoisyNormal)
+    rng = np.random.default_rng(0)
+    mean, variance = np.asarray(posterior.mean, np.float64), np.asarray(posterior.variance, np.float64)
+    f = mean + np.sqrt(variance) * rng.standard_normal((20_000, 9, 1))
+    y = f + np.sqrt(0.3) * rng.standard_normal(f.shape)
+    moments = [(d.mean, np.sqrt(d.variance)) for d in (noiseless(predicted), predicted)]
+    (f_mean, f_std), (y_mean, y_std) = ((np.asarray(a, np.float64), np.asarray(b, np.float64)) for a, b in moments)
+    scores = -0.5 * (scipy.stats.norm(f_mean, f_std).logpdf(f) + scipy.stats.norm(y_mean, y_std).logpdf(y))
+    per_draw = scores.mean(axis=(1, 2))
+    got = float(eqx.filter_jit(function_and_noise_nll)(noisy_model, posterior))
+    assert abs(got - per_draw.mean()) < 4 * per_draw.std() / np.sqrt(len(per_draw))
+
+
+def test_another_likelihood_is_refused(posterior):
+    model = MODELS["no-bias"](jr.key(0))
+    one_column = eqx.tree_at(
+        lambda p: (p.task.xc, p.task.xt), posterior, (posterior.task.xc[:, :1], posterior.task.xt[:, :1])
+    )
+    with pytest.raises(TypeError, match=r"needs a model with the `FunctionAndNoise` likelihood.*Normal"):
+        function_and_noise_nll(model, one_column)
