@@ -26,12 +26,13 @@ app.command()(train)
 app.command()(models)
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         from importlib.metadata import version
 
         typer.echo(f"npax {version('npax')}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

@@ -60,8 +60,9 @@ def predict(
             tables.checked_suffix(output)
         if plot is not None:
             _check_plot(plot)
-        table = tables.read_table(observations)
-        tables.check_columns(table, [*x, y], observations)
+        observed = tables.read(observations)
+        tables.check_columns(observed, [*x, y], observations)
+        table = tables.as_table(observed)
         if at is None:
             target = tables.regular_grid(table, x, resolution)
         else:
@@ -70,7 +71,7 @@ def predict(
 
         from ..estimators import interpolate
 
-        prediction = interpolate(table, target, x=x, y=y, coords=coords.value, model=model)
+        prediction = interpolate(observed, target, x=x, y=y, coords=coords.value, model=model, progress=err.is_terminal)
         if output is not None:
             tables.write(prediction, output)
             out.print(f"prediction: {output}", soft_wrap=True)

@@ -34,14 +34,15 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """As `read`, a dataset laid out with one row per value."""
-    found = read(path)
+def as_table(found: pd.DataFrame | xr.Dataset) -> pd.DataFrame:
+    """A dataset laid out with one row per value; a table as it is."""
     return found if isinstance(found, pd.DataFrame) else found.to_dataframe().reset_index()
 
 
 def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:
     """**Raises** `ValueError` where a column is missing or is not of numbers, or the table has no rows."""
+    if isinstance(table, pd.DataFrame) and len(table) == 0:
+        raise ValueError(f"'{path}' has no rows.")
     present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
     for name in names:
         if name not in present:
@@ -51,8 +52,6 @@ def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: 
                 f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
                 "Correct the file, or choose another column."
             )
-    if isinstance(table, pd.DataFrame) and len(table) == 0:
-        raise ValueError(f"'{path}' has no rows.")
 
 
 def _first_text(column):
@@ -83,7 +82,7 @@ def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
         gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
         gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
         return
-    table = prediction if isinstance(prediction, pd.DataFrame) else prediction.to_dataframe().reset_index()
+    table = as_table(prediction)
     if path.suffix == ".csv":
         table.to_csv(path, index=False)
     else:

@@ -38,8 +38,8 @@ class Result(NamedTuple):
 
 
 def run(
-    output: Path | None = Path("argo.nc"),
-    plot: Path | None = Path("argo.png"),
+    output: str | Path | None = Path("argo.nc"),
+    plot: str | Path | None = Path("argo.png"),
     *,
     seed: int = 0,
     holdout: float = 0.1,
@@ -99,7 +99,7 @@ def table(rows: list[Row]) -> Table:
     return out
 
 
-def write(result: Result, path: Path) -> None:
+def write(result: Result, path: str | Path) -> None:
     """The map as CF NetCDF. Needs xarray and netCDF4 (`pip install 'npax[geo]'`)."""
     try:
         import netCDF4  # noqa: F401
@@ -140,7 +140,7 @@ def write(result: Result, path: Path) -> None:
     dataset.to_netcdf(path, engine="netcdf4", encoding=compressed)
 
 
-def draw(result: Result, path: Path) -> None:
+def draw(result: Result, path: str | Path) -> None:
     """The map as a picture of two panels. Needs matplotlib (`pip install 'npax[plot]'`)."""
     from ..plot import mean_and_std
 

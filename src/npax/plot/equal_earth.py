@@ -17,4 +17,4 @@ def equal_earth(lon: ArrayLike | float, lat: ArrayLike | float, center: float = 
     stretch = _A1 + 3 * _A2 * t2 + t2**3 * (7 * _A3 + 9 * _A4 * t2)
     x = 2 * np.sqrt(3) * np.deg2rad(lon - center) * np.cos(theta) / (3 * stretch)
     y = theta * (_A1 + _A2 * t2 + t2**3 * (_A3 + _A4 * t2))
-    return x, y
+    return np.asarray(x), np.asarray(y)

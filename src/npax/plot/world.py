@@ -44,7 +44,7 @@ def world(
     shapes = [np.column_stack(equal_earth(*_dense(ring).T, center)) for ring in near]
     ground = PolyCollection(shapes, facecolor="#d9d6d0", edgecolor="#6b6863", linewidth=0.35, zorder=3)
     ax.add_collection(ground, autolim=False)
-    for parallel in range(-60, 90, 30):
+    for parallel in np.arange(-60.0, 90, 30):
         ax.plot(*equal_earth(center + np.linspace(-180, 180, 61), parallel, center), **_GRATICULE)
     for meridian in np.arange(np.ceil((center - 180) / 60) * 60, center + 180, 60):
         ax.plot(*equal_earth(meridian, np.linspace(-90, 90, 61), center), **_GRATICULE)

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from scipy import integrate
+
+from npax import plot
+
+LON, LAT = np.arange(-179.5, 180, 10), np.arange(-89.5, 90, 10)
+CENTER = float(LON.mean())
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def rendered(figure):
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba())[..., :3].astype(int)
+
+
+def test_equal_earth_keeps_areas():
+    half_width, _ = zip(*(plot.equal_earth(180.0, lat) for lat in np.linspace(-90, 90, 2001)), strict=True)
+    heights = plot.equal_earth(0.0, np.linspace(-90, 90, 2001))[1]
+    assert 2 * integrate.trapezoid(half_width, heights) == pytest.approx(4 * np.pi, rel=1e-4)
+
+
+def test_equal_earth_is_symmetric_and_centred():
+    x, y = plot.equal_earth(np.array([150.0, 170.0, 160.0]), np.array([30.0, 30.0, 0.0]), center=160.0)
+    assert x[0] == pytest.approx(-x[1]) and y[0] == pytest.approx(y[1])
+    assert (x[2], y[2]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("frame", [0, 200])
+def test_the_world_shows_the_same_field_in_any_frame(frame):
+    lon = LON + frame
+    values = np.cos(np.deg2rad(lon)) + np.sin(np.deg2rad(LAT))[:, None]
+    figure = Figure(figsize=(4, 2))
+    ax = figure.subplots()
+    mesh = plot.world(ax, lon, LAT, values, limits=(-2.0, 2.0))
+    assert mesh.get_array().shape == values.shape
+    shuffled = np.random.default_rng(0).permutation(lon.size)
+    again = plot.world(figure.add_subplot(), lon[shuffled], LAT, values[:, shuffled], limits=(-2.0, 2.0))
+    np.testing.assert_array_equal(mesh.get_array(), again.get_array())
+
+
+def test_the_world_is_drawn_with_land_over_sea():
+    figure = Figure(figsize=(8, 4), dpi=100)
+    ax = figure.add_axes((0, 0, 1, 1))
+    plot.world(ax, LON, LAT, np.zeros((LAT.size, LON.size)))
+    pixels = rendered(figure)
+
+    def color(lon, lat):
+        x, y = ax.transData.transform(np.ravel(plot.equal_earth(float(lon), float(lat), CENTER)))
+        return pixels[-1 - round(y), round(x)]
+
+    np.testing.assert_array_equal(color(20, 15), [0xD9, 0xD6, 0xD0])  # Chad
+    np.testing.assert_array_equal(color(-130, -25), color(-20, -25))  # two oceans
+    assert np.abs(color(-130, -25) - color(20, 15)).max() > 50
+
+
+def test_missing_values_stay_empty(ax):
+    values = np.ones((LAT.size, LON.size))
+    values[2, 3] = np.nan
+    assert plot.field(ax, LON, LAT, values).get_array().mask.sum() == 1
+
+
+def test_field_sorts_its_axes(ax):
+    x, y = np.arange(3.0), np.arange(2.0)
+    values = np.arange(6.0).reshape(2, 3)
+    upright = plot.field(ax, x, y, values).get_array()
+    np.testing.assert_array_equal(plot.field(ax, x, y[::-1], values[::-1]).get_array(), upright)
+
+
+def test_a_curve_has_its_band_and_dots(ax):
+    x = np.array([2.0, 0.0, 1.0])
+    plot.posterior(ax, x, 2 * x, np.ones(3), context=([0.5], [1.0]), truth=x)
+    mean, truth, dots = ax.lines
+    np.testing.assert_array_equal(mean.get_xdata(), [0, 1, 2])
+    np.testing.assert_array_equal(mean.get_ydata(), [0, 2, 4])
+    np.testing.assert_array_equal(truth.get_ydata(), [0, 1, 2])
+    np.testing.assert_array_equal(dots.get_xydata(), [[0.5, 1.0]])
+    band = ax.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(-1.96, abs=1e-3) and band[:, 1].max() == pytest.approx(5.96, abs=1e-3)
+
+
+@pytest.mark.parametrize("coords", ["planar", "latlon"])
+def test_two_panels(coords):
+    values = np.random.default_rng(0).normal(size=(4, 5))
+    x, y = np.linspace(0, 4, 5), np.linspace(40, 43, 4)
+    pixels = rendered(plot.mean_and_std(x, y, values, np.abs(values), coords=coords, title="t", name="n", units="K"))
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
+    dots = plot.scattered(x, x, x, x + 1, coords=coords)
+    assert len(dots.axes) == 4 and [ax.get_xlabel() for ax in dots.axes[2:]] == ["mean", "standard deviation"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda ax: plot.world(ax, LON, LAT, np.zeros((3, 3))), r"\(size of y, size of x\) = \(18, 36\)"),
+        (lambda ax: plot.world(ax, LON * 2, LAT, np.zeros((18, 36))), "within 360"),
+        (lambda ax: plot.field(ax, [1.0], [1.0, 2.0], np.zeros((2, 1))), "at least 2"),
+        (lambda ax: plot.field(ax, [1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)), coords="x"), "planar"),
+        (lambda ax: plot.points(ax, [1.0], [1.0, 2.0], [1.0]), "one length"),
+        (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], level=2.0), "level"),
+    ],
+)
+def test_bad_input_is_named(call, words, ax):
+    with pytest.raises(ValueError, match=words):
+        call(ax)

@@ -1,0 +1,203 @@
+import re
+import warnings
+
+import jax.random as jr
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+import npax
+from npax.cli import app
+from npax.cli.several import repeat_option
+from npax.cli.train import trainings
+from npax.likelihoods import FunctionAndNoise
+
+SIZES = {"blocks": 2, "size": 16, "heads": 2, "head_size": 8, "hidden": 32}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A small model as a file; untrained, since the command does not care."""
+    path = tmp_path_factory.mktemp("weights") / "small.safetensors"
+    model = npax.TNPKR(3, 1, locations=False, likelihood=FunctionAndNoise(1), **SIZES, key=jr.key(0))
+    npax.save(path, model)
+    return path
+
+
+@pytest.fixture
+def observations(tmp_path):
+    rng = np.random.default_rng(0)
+    lon, lat = rng.uniform(0, 4, 30), rng.uniform(0, 3, 30)
+    table = pd.DataFrame({"lon": lon, "lat": lat, "temp": np.sin(lon) + lat, "name": "a"})
+    table.to_csv(tmp_path / "obs.csv", index=False)
+    return tmp_path / "obs.csv"
+
+
+def run(*args):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+def predict(observations, weights, *args, x=("lon", "lat"), y="temp"):
+    return run("predict", observations, "--x", *x, "--y", y, "--model", weights, *args)
+
+
+def refused(result, *words):
+    """Exit code 2, one message, no traceback."""
+    text = re.sub(r"\s+", " ", result.output)
+    assert result.exit_code == 2, text
+    assert "Traceback" not in text
+    for word in words:
+        assert word in text, text
+
+
+def test_version_and_help():
+    assert run("--version").output.strip() == "npax 0.1.0"
+    for command in ("demo", "predict", "train", "models"):
+        assert command in run("--help").output
+        assert run(command, "--help").exit_code == 0
+    assert "--resolution 1" in run("predict", "--help").output
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("o --x lon lat --y t", "o --x lon --x lat --y t"),
+        ("o --x lon --x lat --y t", "o --x lon --x lat --y t"),
+        ("o --x=lon --x=lat -o f", "o --x=lon --x=lat -o f"),
+        ("o --y t u --x a b c", "o --y t u --x a --x b --x c"),
+        ("o --x", "o --x"),
+    ],
+)
+def test_options_of_several_values(given, expected):
+    assert repeat_option(given.split(), "--x") == expected.split()
+
+
+def test_predicts_on_a_grid_and_draws_it(observations, weights, tmp_path):
+    out, picture = tmp_path / "new" / "map.nc", tmp_path / "map.png"
+    result = predict(observations, weights, "--resolution", 1, "-o", out, "--plot", picture, "--coords", "latlon")
+    assert result.exit_code == 0, result.output
+    grid = xr.load_dataset(out)
+    assert dict(grid.sizes) == {"lat": 4, "lon": 5}
+    assert np.isfinite(grid.temp_mean).all() and (grid.temp_std > 0).all()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
+    points = pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0], "temp": [1.0, np.nan], "site": ["p", "q"]})
+    points.to_csv(tmp_path / "points.csv", index=False)
+    outputs = [tmp_path / f"out{suffix}" for suffix in (".csv", ".parquet", ".nc")]
+    for out in outputs:
+        result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", out)
+        assert result.exit_code == 0, result.output
+        assert "scores on 1 values: rmse" in result.output
+    table = pd.read_csv(observations)
+    mean, std = (
+        npax.NeuralProcessRegressor(str(weights))
+        .fit(table[["lon", "lat"]].to_numpy(), table["temp"].to_numpy())
+        .predict(points[["lon", "lat"]].to_numpy(), return_std=True)
+    )
+    for found in (pd.read_csv(outputs[0]), pd.read_parquet(outputs[1]), xr.load_dataset(outputs[2])):
+        np.testing.assert_allclose(np.asarray(found["temp_mean"]), mean, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(np.asarray(found["temp_std"]), std, rtol=1e-4, atol=1e-5)
+        assert list(np.asarray(found["site"])) == ["p", "q"]
+
+
+def test_one_coordinate_gives_a_curve(observations, weights, tmp_path):
+    result = predict(observations, weights, "--resolution", 0.5, "--plot", tmp_path / "curve.svg", x=["lon"])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "curve.svg").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"x": ["lon", "depth"]}, ["no column 'depth'", "lon, lat, temp, name"]),
+        ({"y": "name"}, ["'name'", "not of numbers", "'a'"]),
+        ({"args": ["--resolution", 1]}, ["Say what to write"]),
+        ({"args": ["-o", "out.nc"]}, ["Say where to predict"]),
+        ({"args": ["-o", "out.nc", "--resolution", 1, "--at", "grid.nc"]}, ["either --at FILE or --resolution"]),
+        ({"args": ["--resolution", 1, "-o", "out.xyz"]}, ["out.xyz", ".csv, .parquet, .nc"]),
+        ({"args": ["--resolution", 1, "--plot", "out.gif"]}, ["out.gif", ".png"]),
+        ({"args": ["--resolution", 0, "-o", "out.nc"]}, ["above 0"]),
+        ({"args": ["--resolution", 1e-7, "-o", "out.nc"]}, ["choose a larger one"]),
+        ({"args": ["--at", "nowhere.nc", "-o", "out.nc"]}, ["no file 'nowhere.nc'"]),
+        ({"args": ["--resolution", 1, "-o", "out.nc", "--coords", "polar"]}, ["polar"]),
+    ],
+)
+def test_wrong_input_is_refused_clearly(change, words, observations, weights, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    args = change.pop("args", ["--resolution", 1, "-o", "out.nc"])
+    refused(predict(observations, weights, *args, **change), *words)
+    assert not (tmp_path / "out.nc").exists()
+
+
+def test_wrong_files_are_refused_clearly(observations, weights, tmp_path):
+    args = ["--resolution", 1, "-o", tmp_path / "out.nc"]
+    refused(predict(tmp_path / "nowhere.csv", weights, *args), "no file", "nowhere.csv")
+    (tmp_path / "empty.csv").write_text("lon,lat,temp\n")
+    refused(predict(tmp_path / "empty.csv", weights, *args), "no rows")
+    (tmp_path / "nothing.csv").write_text("")
+    refused(predict(tmp_path / "nothing.csv", weights, *args), "cannot be read as a table")
+    (tmp_path / "text.csv").write_text("lon,lat,temp\n1,2,3\n1,2,warm\n")
+    refused(predict(tmp_path / "text.csv", weights, *args), "'temp'", "'warm'")
+    content = bytearray(weights.read_bytes())
+    content[-3] ^= 1
+    (tmp_path / "damaged.safetensors").write_bytes(content)
+    refused(predict(observations, tmp_path / "damaged.safetensors", *args), "damaged")
+    refused(predict(observations, "unknown-model", *args), "unknown-model")
+
+
+def test_train_refuses_clearly(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(run("train", "unknown"), "no preset 'unknown'", "gp-universal")
+    refused(run("train", "gp-universal", "-o", "weights.bin"), "safetensors")
+    (tmp_path / "runs" / "gp-universal").mkdir(parents=True)
+    (tmp_path / "runs" / "gp-universal" / "step-000000010.safetensors").touch()
+    refused(run("train", "gp-universal"), "--resume")
+
+
+def test_train_saves_weights_with_a_card(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _replace_training(monkeypatch, steps=4)
+    result = run("train", "gp-universal", "--steps", 4, "--seed", 3)
+    assert result.exit_code == 0, result.output
+    card = npax.serialise.load_card("gp-universal.safetensors")
+    assert (card["steps"], card["seed"], card["validation"]) == (4, 3, {"all": 1.0})
+    assert isinstance(npax.load("gp-universal.safetensors"), npax.TNPKR)
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _replace_training(monkeypatch, error=KeyboardInterrupt)
+    result = run("train", "gp-universal")
+    assert result.exit_code == 130
+    assert "npax train gp-universal --resume" in result.output
+
+
+def _replace_training(monkeypatch, steps=0, error=None):
+    """A training that takes no time: what it is given and what becomes of its result is the matter here."""
+
+    def training(*, steps, seed, checkpoint, resume):
+        model = npax.TNPKR(3, 1, **SIZES, key=jr.key(seed))
+        return npax.FitResult(model, np.zeros(steps), [(steps, {"all": 1.0})], steps, 0, 0.0)
+
+    def stopped(*, seed, checkpoint, resume):
+        raise error
+
+    module = __import__("npax.cli.train", fromlist=["trainings"])
+    monkeypatch.setattr(module, "trainings", lambda: {"gp-universal": stopped if error else training})
+
+
+def test_presets_are_the_functions_that_train():
+    assert "gp-universal" in trainings()
+    assert "fit" not in trainings() and "validation-scores" not in trainings()
+
+
+def test_models_are_listed():
+    result = run("models")
+    assert result.exit_code == 0
+    assert all(name in result.output for name in npax.pretrained())
