@@ -66,11 +66,11 @@ class KRBlock(eqx.Module):
         """New tokens of points at `x` (context or targets), each from its own token and the memory."""
         q = self._turn(self._heads(self.query(self.attention_norm(z))), x)
         read = self.attention.recall(q, x, memory, self.bias)
-        z = z + self.output(jnp.moveaxis(read, 0, 1).reshape(z.shape[0], -1))
+        z = z + self.output(jnp.moveaxis(read, 0, 1).reshape(z.shape[0], self.output.weight.shape[0]))
         return z + self.feed(self.feed_norm(z))
 
     def _heads(self, a):
-        return jnp.moveaxis(a.reshape(a.shape[0], self.heads, -1), 1, 0)
+        return jnp.moveaxis(a.reshape(a.shape[0], self.heads, a.shape[1] // self.heads), 1, 0)
 
     def _turn(self, a, x):
         return a if self.rotary is None else self.rotary.rotate(a, self.rotary.turns(x))
