@@ -41,17 +41,16 @@ def warmup_cosine(steps: int, peak: float):
     return optax.warmup_cosine_decay_schedule(0.0, peak, max(1, min(500, steps // 20)), max(steps, 2))
 
 
-def warmup_stable_decay(steps: int, peak: float):
-    """Rise, a constant rate, then a linear fall to zero over the last 30 %: the constant part does not depend on
-    `steps`, so a run can be prolonged from any of its checkpoints."""
-    rise, fall = max(1, min(300, steps // 20)), max(1, 3 * steps // 10)
+def warmup_stable_decay(steps: int, peak: float, fall: float = 0.75):
+    """Rise, a constant rate, then a straight line down to zero over the last share `fall` of the steps.
+
+    A run can be prolonged from any of its checkpoints: with more `steps` the rate goes up again.
+    """
+    rise = max(1, min(300, steps // 20))
+    down = max(1, min(int(fall * steps), steps - rise))
     return optax.join_schedules(
-        [
-            optax.linear_schedule(0.0, peak, rise),
-            optax.constant_schedule(peak),
-            optax.linear_schedule(peak, 0.0, fall),
-        ],
-        [rise, steps - fall],
+        [optax.linear_schedule(0.0, peak, rise), optax.constant_schedule(peak), optax.linear_schedule(peak, 0.0, down)],
+        [rise, steps - down],
     )
 
 
