@@ -37,7 +37,7 @@ def gp_universal(
             Stage(GPPrior(64, 64, low=8), batch_size=16, weight=0.5),
             Stage(GPPrior(192, 96, low=48), batch_size=6, weight=0.2, start=0.02),
             Stage(GPPrior(512, 128, low=128), batch_size=3, weight=0.12, start=0.05),
-            Stage(GPPrior(1024, 192, low=384), batch_size=2, weight=0.03, start=0.2),
+            Stage(GPPrior(1024, 192, low=384), batch_size=2, weight=0.03, start=0.7),
         )
     )
     tasks = jax.jit(jax.vmap(GPPrior(64, 64, low=3).sample))(jr.split(jr.key(seed + 1), 512))
