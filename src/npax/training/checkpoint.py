@@ -42,7 +42,10 @@ def write_atomically(path: Path, content: bytes) -> None:
 def pack(arrays: dict[str, np.ndarray], about: dict) -> bytes:
     """Arrays and a JSON-able description as one safetensors file with a checksum."""
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
-    return safetensors.numpy.save(arrays, {"about": json.dumps(about), "sha256": _digest(arrays)})
+    text = json.dumps(about)
+    return safetensors.numpy.save(
+        arrays, {"about": text, "sha256": _digest(arrays), "about_sha256": _digest_text(text)}
+    )
 
 
 def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:
@@ -52,11 +55,12 @@ def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         size = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + size])["__metadata__"]
         arrays = safetensors.numpy.load(content)
-    except (SafetensorError, ValueError, KeyError) as error:
+        text, checksum = metadata["about"], metadata["sha256"]
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{path} is damaged or not a file that npax wrote: {error}") from error
-    if metadata.get("sha256") != _digest(arrays):
+    if checksum != _digest(arrays) or metadata.get("about_sha256", _digest_text(text)) != _digest_text(text):
         raise DamagedFile(f"{path} is damaged: its content does not match its checksum.")
-    return arrays, json.loads(metadata["about"])
+    return arrays, json.loads(text)
 
 
 def _digest(arrays):
@@ -65,6 +69,10 @@ def _digest(arrays):
         digest.update(f"{name} {arrays[name].dtype} {arrays[name].shape}".encode())
         digest.update(arrays[name].tobytes())
     return digest.hexdigest()
+
+
+def _digest_text(text):
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_checkpoint(folder: Path, step: int, state, about: dict, keep: int = 2) -> Path:
