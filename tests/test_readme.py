@@ -1,0 +1,105 @@
+"""What the README says works: its Python, its commands, its links."""
+
+import inspect
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import npax
+from npax.cli import app
+from npax.likelihoods import FunctionAndNoise
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_weights(tmp_path_factory):
+    """A small untrained model under the name of the shipped one: what runs is the matter here, not how well."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    sizes = {"blocks": 2, "size": 16, "heads": 2, "head_size": 8, "hidden": 32}
+    draw = eqx.filter_jit(
+        lambda key: npax.TNPKR(3, 1, locations=False, likelihood=FunctionAndNoise(1), **sizes, key=key)
+    )
+    npax.save(folder / "gp-universal.safetensors", draw(jr.key(0)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules["npax.pretrained"], "_FOLDER", folder)
+        yield
+
+
+@pytest.fixture
+def names(tmp_path, monkeypatch):
+    """The data that the README speaks of, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lon, lat = rng.uniform(-30, -26, 60), rng.uniform(40, 43, 60)
+    floats = pd.DataFrame({"lon": lon, "lat": lat, "temp": 10 + np.sin(lon) + lat})
+    floats.to_csv("floats.csv", index=False)
+    soil = floats.rename(columns={"lon": "x", "lat": "y", "temp": "zinc"})
+    soil.to_csv("soil.csv", index=False)
+    soil[["x", "y"]].head(3).to_csv("points.csv", index=False)
+    X, y = floats[["lon", "lat"]].to_numpy(), floats["temp"].to_numpy()
+    x3 = jnp.asarray(rng.normal(size=(16, 3)), jnp.float32)
+    return {
+        **{"X": X[:30], "y": y[:30], "Xs": X[30:50], "ys": y[30:50], "X_new": X[50:], "y_new": y[50:]},
+        **{"floats": floats, "xc": x3, "yc": x3[:, :1], "xt": x3},
+    }
+
+
+def no_training(model, tasks, **options):
+    """`npax.fit` without its steps: it must take these arguments, and the model these tasks."""
+    inspect.signature(real_fit).bind(model, tasks, **options)
+    task = jax.eval_shape(tasks.sample, jr.key(0))
+    eqx.filter_eval_shape(lambda task: model(task.xc, task.yc, task.xt, task.mask_c).mean, task)
+    return npax.FitResult(model, np.zeros(0), [], options["steps"], 0, 0.0)
+
+
+real_fit = npax.fit
+
+
+def test_python(names, monkeypatch):
+    monkeypatch.setattr(npax, "fit", no_training)
+    for code in blocks("python"):
+        exec(compile(code, "README.md", "exec"), names)
+    assert names["field"]["temp_mean"].shape == (10, 10)
+    assert names["samples"].shape == (16, 1)
+    assert isinstance(npax.load("specialist.safetensors"), npax.TNPKR)
+
+
+def commands():
+    return [line.split("#")[0].strip() for block in blocks("bash") for line in block.splitlines() if line.strip()]
+
+
+def test_commands(names):
+    ours = [line for line in commands() if line.startswith("npax")]
+    assert len(ours) >= 4
+    for line in ours:
+        _, *args = shlex.split(line)
+        if args[0] in ("demo", "train"):  # these take long; their options must exist all the same
+            args = [args[0], "--help"]
+        result = CliRunner().invoke(app, args)
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+    assert Path("map.nc").exists() and Path("zinc.parquet").exists()
+
+
+def test_make_targets_and_links_exist():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = [line.split()[1] for line in commands() if line.startswith("make ")]
+    assert {"demo", "test"} <= set(targets)
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("http")]
+    assert links and all((ROOT / link).exists() for link in links)
