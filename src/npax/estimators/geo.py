@@ -108,9 +108,9 @@ def _on_grid(reg, target, x, ys, attributes, include_noise):
             f"to values; got {type(target).__name__}."
         )
     _require(frame.variables, x, "target")
-    axes = [frame[name] for name in x]
+    axes = [frame[name].variable.to_base_variable() for name in x]  # a variable that is an index cannot be chunked
     if chunks:
-        axes = [axis.reset_coords(drop=True).chunk({d: chunks[d] for d in axis.dims}) for axis in axes]
+        axes = [axis.chunk({d: chunks[d] for d in axis.dims}) for axis in axes]
 
     def block(*columns):
         columns = np.broadcast_arrays(*columns)
@@ -133,9 +133,9 @@ def _on_grid(reg, target, x, ys, attributes, include_noise):
             long_name = {"long_name": f"{words} {given.get('long_name', name)}"}
             units = {"units": given["units"]} if "units" in given else {}
             kept = given if kind == "mean" else units
-            variable = both.isel(_moment=j).variable
-            frame[f"{name}_{kind}"] = variable.copy(deep=False)
-            frame[f"{name}_{kind}"].attrs = {**kept, **long_name}
+            variable = both.isel(_moment=j)
+            variable.attrs = {**kept, **long_name}
+            frame[f"{name}_{kind}"] = variable
     return frame
 
 

@@ -1,11 +1,12 @@
 """The scikit-learn estimator."""
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jax.random as jr
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
@@ -93,9 +94,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X, y = self._checked(X, y, reset=False)
         if y.shape[1:] != self.y_.shape[1:]:
-            raise ValueError(
-                f"`y` must have the columns it had in `fit`: shape (n, *{self.y_.shape[1:]}), got {y.shape}."
-            )
+            like = ("n", *self.y_.shape[1:])
+            raise ValueError(f"`y` must have the columns that it had in `fit`: shape {like}, got {y.shape}.")
         return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]))
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
@@ -118,14 +118,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return mean, cov if self.y_.ndim == 2 else cov[..., 0]
         return mean
 
-    def predict_quantiles(self, X, q: float | Sequence[float], include_noise=True) -> np.ndarray:
+    def predict_quantiles(self, X, q: ArrayLike, include_noise=True) -> np.ndarray:
         """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`."""
-        q = np.asarray(q, np.float64)
-        if q.ndim > 1 or not np.all((q > 0) & (q < 1)):
-            raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q.tolist()}.")
+        levels = np.asarray(q, np.float64)
+        if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
+            raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q}.")
         prediction = self.predictor_(self._targets(X))
         mean, std = prediction.mean, prediction.std(include_noise)
-        return self._like_y(mean[..., None] + std[..., None] * ndtri(q) if q.ndim else mean + std * ndtri(q))
+        quantiles = mean[..., None] + std[..., None] * ndtri(np.atleast_1d(levels))
+        return self._like_y(quantiles if levels.ndim else quantiles[..., 0])
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method."""
@@ -163,7 +164,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
 
-    def _valid(self, X, *y, **rules):
+    def _valid(self, X, *y, **rules) -> Any:
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:

@@ -1,7 +1,5 @@
 """Joint samples and likelihoods from marginal predictions, one target after another (AR-CNP, Bruinsma et al. 2023)."""
 
-from typing import Literal
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,7 +12,7 @@ from ..models import AbstractNeuralProcess
 from .buckets import bucket, pad
 from .predict import to_model
 
-GROUP = 16
+GROUP = 64
 """Samples drawn side by side."""
 
 
@@ -26,7 +24,7 @@ def sample(
     n: int = 1,
     *,
     key: PRNGKeyArray,
-    method: Literal["auto", "ar", "latent", "independent"] = "auto",
+    method: str = "auto",
     include_noise: bool = True,
 ) -> Float[Array, "n nt dy"]:
     r"""Samples of all targets together, $y^{(s)} \sim p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$.
@@ -58,14 +56,13 @@ def sample(
     yc = np.asarray(yc, np.float32)
     if len(xt) == 0:
         return jnp.zeros((n, 0, yc.shape[1]))
+    size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
+    context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     if method == "independent":
-        return _independent(model, xc, yc, np.ones(len(xc), bool), xt, jr.split(key, n), include_noise)
-
-    context = (pad(xc, bucket(len(xc))), pad(yc, bucket(len(xc))), np.arange(bucket(len(xc))) < len(xc))
-    slots = pad(xt, bucket(len(xt)))
+        return _independent(model, context, slots, jr.split(key, n), include_noise)[:, : len(xt)]
     side = min(GROUP, bucket(n))
     keys = jr.split(key, -(-n // side) * side).reshape(-1, side)
-    groups = [_chains(model, *context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
+    groups = [_chains(model, context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
     return jnp.concatenate(groups)[:n, : len(xt)]
 
 
@@ -81,23 +78,24 @@ def autoregressive_log_prob(
     yc, yt = (np.asarray(y, np.float32) for y in (yc, yt))
     size, slots = bucket(len(xc)), bucket(len(xt))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
-    return _scores(model, *context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
+    return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
 
 
-def _drawn(model, raw_distribution, key, include_noise):
-    distribution = raw_distribution if include_noise else noiseless(raw_distribution)
-    return distribution.sample(key)
+def _draw(distribution, key, include_noise):
+    return jnp.asarray((distribution if include_noise else noiseless(distribution)).sample(key))
 
 
 @eqx.filter_jit
-def _independent(model, xc, yc, mask, xt, keys, include_noise):
+def _independent(model, context, xt, keys, include_noise) -> Array:
+    xc, yc, mask = context
     distribution = model(xc, yc, xt, mask)
-    return jax.vmap(lambda key: _drawn(model, distribution, key, include_noise))(keys)
+    return jax.vmap(lambda key: _draw(distribution, key, include_noise))(keys)
 
 
 @eqx.filter_jit
-def _chains(model, xc, yc, mask, xt, count, keys, include_noise):
+def _chains(model, context, xt, count, keys, include_noise) -> Array:
     """One chain per key; the slots of `xt` from `count` on are padding, and no step is spent on them."""
+    xc, yc, mask = context
 
     def chain(key):
         order_key, draw_key = jr.split(key)
@@ -107,7 +105,7 @@ def _chains(model, xc, yc, mask, xt, count, keys, include_noise):
 
         def step(i, y):
             predicted = _next(model, x, y, mask, i)
-            return y.at[xc.shape[0] + i].set(_drawn(model, predicted, draw_keys[i], include_noise)[0])
+            return y.at[xc.shape[0] + i].set(_draw(predicted, draw_keys[i], include_noise)[0])
 
         y = jax.lax.fori_loop(0, count, step, jnp.concatenate([yc, jnp.zeros((xt.shape[0], yc.shape[1]))]))
         return jnp.zeros((xt.shape[0], yc.shape[1])).at[order].set(y[xc.shape[0] :])
@@ -116,7 +114,9 @@ def _chains(model, xc, yc, mask, xt, count, keys, include_noise):
 
 
 @eqx.filter_jit
-def _scores(model, xc, yc, mask, xt, yt, count, keys):
+def _scores(model, context, xt, yt, count, keys) -> Array:
+    xc, yc, mask = context
+
     def score(key):
         order = _order(key, xt.shape[0], count)
         x, y = jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, yt[order]])

@@ -48,7 +48,7 @@ def covariance(
     noise = prediction.variance - prediction.function_variance
     columns = []
     for c in range(dy):
-        correlation = nearest_correlation(responses[:, :, c] / np.outer(std[:, c], std[:, c]))
+        correlation = nearest_correlation(_symmetric(responses[:, :, c]) / np.outer(std[:, c], std[:, c]))
         columns.append(correlation * np.outer(std[:, c], std[:, c]) + np.diag(include_noise * noise[:, c]))
     return np.stack(columns, axis=-1) if n else responses
 
@@ -73,8 +73,8 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
 
 
 def nearest_correlation(a: np.ndarray) -> np.ndarray:
-    """A correlation matrix near `a`: symmetric part, negative eigenvalues cut, diagonal restored to ones."""
-    a = np.clip((a + a.T) / 2, -1, 1)
+    """A correlation matrix near the symmetric `a`: negative eigenvalues cut, diagonal restored to ones."""
+    a = np.clip(a, -1, 1)
     np.fill_diagonal(a, 1.0)
     values, vectors = np.linalg.eigh(a)
     a = (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -82,8 +82,14 @@ def nearest_correlation(a: np.ndarray) -> np.ndarray:
     return a / np.outer(scale, scale)
 
 
+def _symmetric(a):
+    """The mean of `a` and its transpose; of one of them where the other is NaN; zero where both are."""
+    both = np.stack([a, a.T])
+    return np.nansum(both, axis=0) / np.maximum(np.sum(~np.isnan(both), axis=0), 1)
+
+
 def _responses(predictor, positions, j):
-    """Covariances `[n dy]` of all targets with target `j`, before symmetrisation."""
+    """Covariances `[n dy]` of all targets with target `j`, before symmetrisation; NaN where it does not reach."""
     if isinstance(predictor, Tiled):
         frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
         local, unit = frame(positions), predictor.standardiser.std
@@ -95,13 +101,14 @@ def _responses(predictor, positions, j):
     xt = pad(to_model(predictor.model, local), bucket(len(local)))
     columns = []
     for standardiser, *context in contexts:
-        found = np.asarray(_response(predictor.model, *context, xt, jnp.asarray(j)), np.float64)[: len(local)]
+        found = np.asarray(_response(predictor.model, tuple(context), xt, jnp.asarray(j)), np.float64)[: len(local)]
         columns.append(found * np.square(standardiser.std))
-    return np.concatenate(columns, axis=1) * np.square(unit) * reached[:, None]
+    return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(unit), np.nan)
 
 
 @eqx.filter_jit
-def _response(model, xc, yc, mask, xt, j):
+def _response(model, context, xt, j):
+    xc, yc, mask = context
     xj = jax.lax.dynamic_slice_in_dim(xt, j, 1)
     mean, variance, _ = moments(model(xc, yc, xj, mask))
     std = jnp.sqrt(variance)

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from ..likelihoods import marginals, noiseless
@@ -77,13 +77,14 @@ class Exact:
         standardiser, *context = self.contexts[i]
         n = len(xt)
         if n <= CHUNK:  # condition and decode as one program: a single compilation per size of the context
-            moments = predict(self.model, *(a[None] for a in context), pad(xt, wide_bucket(n, CHUNK))[None])
-            return restore(np.asarray(moments[0])[:, :n], standardiser)
+            batch = tuple(a[None] for a in context)
+            found = predict(self.model, batch, pad(xt, wide_bucket(n, CHUNK))[None])
+            return restore(np.asarray(found[0])[:, :n], standardiser)
         if self._states is None:
-            self._states = [_condition(self.model, *context) for _, *context in self.contexts]
+            self._states = [_condition(self.model, tuple(context)) for _, *context in self.contexts]
         chunks = (xt[start : start + CHUNK] for start in range(0, n, CHUNK))
-        moments = [np.asarray(_decode(self.model, self._states[i], pad(chunk, CHUNK))) for chunk in chunks]
-        return restore(np.concatenate(moments, axis=1)[:, :n], standardiser)
+        found = [np.asarray(_decode(self.model, self._states[i], pad(chunk, CHUNK))) for chunk in chunks]
+        return restore(np.concatenate(found, axis=1)[:, :n], standardiser)
 
     def __getstate__(self):
         return {**self.__dict__, "_states": None}  # cheap to compute again, large to send
@@ -137,20 +138,17 @@ def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:
 
 
 @eqx.filter_jit
-def predict(
-    model: AbstractNeuralProcess,
-    xc: Float[Array, "batch nc dx"],
-    yc: Float[Array, "batch nc dy"],
-    mask: Bool[Array, "batch nc"],
-    xt: Float[Array, "batch nt dx"],
-) -> Float[Array, "batch 3 nt dy"]:
-    """Moments of the targets of a batch of tasks, normalised and padded: the one compiled program of a request."""
-    return jax.vmap(lambda xc, yc, mask, xt: moments(model(xc, yc, xt, mask)))(xc, yc, mask, xt)
+def predict(model, context, xt) -> Float[Array, "batch 3 nt dy"]:
+    """The one compiled program of a request: moments of the targets of a batch of tasks, normalised and padded.
+
+    **Shapes:** `context`: `[batch nc dx]`, `[batch nc dy]` and the mask `[batch nc]`; `xt [batch nt dx]`.
+    """
+    return jax.vmap(lambda xc, yc, mask, xt: moments(model(xc, yc, xt, mask)))(*context, xt)
 
 
 @eqx.filter_jit
-def _condition(model, xc, yc, mask):
-    return model.condition(xc, yc, mask)
+def _condition(model, context):
+    return model.condition(*context)
 
 
 @eqx.filter_jit

@@ -6,7 +6,7 @@ from rich import progress as rich
 class Progress:
     """A context manager around one bar over `total`; `shown=False` shows nothing and costs nothing."""
 
-    def __init__(self, label: str, total: float, *, shown: bool):
+    def __init__(self, label: str, total: float | int, *, shown: bool):
         columns = (
             rich.TextColumn("{task.description}"),
             rich.BarColumn(),
@@ -24,5 +24,5 @@ class Progress:
     def __exit__(self, *error) -> None:
         self._progress.__exit__(*error)
 
-    def advance(self, amount: float) -> None:
+    def advance(self, amount: float | int) -> None:
         self._progress.advance(self._task, amount)

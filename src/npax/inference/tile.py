@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from ..models import AbstractNeuralProcess
 from .buckets import pad
@@ -70,7 +70,7 @@ class Tiled:
         self.y = self.standardiser(y)
         outputs(model, self.y[:0])
         self.points = self.frame(self.positions)
-        self.tree = cKDTree(self.points)
+        self.tree = KDTree(self.points)
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(x)
@@ -112,7 +112,7 @@ class Tiled:
             answers = []
             for column in columns:
                 standardisers, *contexts = zip(*column, strict=True)
-                answers.append((standardisers, predict(self.model, *(np.stack(a) for a in contexts), xt)))
+                answers.append((standardisers, predict(self.model, tuple(np.stack(a) for a in contexts), xt)))
             if waiting is not None:
                 yield from _restored(*waiting)
             waiting = chosen, answers

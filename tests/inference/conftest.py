@@ -1,0 +1,67 @@
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from jaxtyping import Array, Float
+
+import npax
+from npax.likelihoods import FunctionAndNoise
+from npax.models import AbstractNeuralProcess
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A small untrained model of the shipped model's kind: three coordinates, translation equivariant."""
+    return npax.TNPKR(
+        3,
+        1,
+        bias=lambda key: npax.GeometricRBFBias(2, key=key),
+        rotary=lambda key: npax.RotaryCoordinates(2, 8, 3, key=key),
+        locations=False,
+        likelihood=FunctionAndNoise(1),
+        blocks=2,
+        size=16,
+        heads=2,
+        head_size=8,
+        hidden=32,
+        key=jr.key(0),
+    )
+
+
+class SquaredExponentialGP(AbstractNeuralProcess):
+    """An exact GP of known kernel and noise in the clothes of a neural process: the truth that inference must meet."""
+
+    likelihood: FunctionAndNoise = eqx.field(default_factory=lambda: FunctionAndNoise(1, 0.0))
+    dx: int = eqx.field(static=True, default=3)
+    scale: float = eqx.field(static=True, default=0.7)
+    noise: float = eqx.field(static=True, default=0.1)
+
+    def kernel(self, a: Float[Array, "n dx"], b: Float[Array, "m dx"]) -> Float[Array, "n m"]:
+        r2 = jnp.sum(jnp.square((a[:, None] - b[None]) / self.scale), axis=-1)
+        return jnp.exp(-0.5 * r2)
+
+    def condition(self, xc, yc, mask=None):
+        mask = jnp.ones(xc.shape[0], bool) if mask is None else mask
+        xc, yc = jnp.where(mask[:, None], xc, 0.0), jnp.where(mask[:, None], yc, 0.0)
+        k = jnp.where(mask[:, None] & mask[None], self.kernel(xc, xc), 0.0)
+        k = k + jnp.diag(jnp.where(mask, self.noise**2, 1.0))
+        inverse = jnp.linalg.inv(k)
+        return xc, mask, inverse, inverse @ yc
+
+    def decode(self, state, xt):
+        xc, mask, inverse, weights = state
+        k = jnp.where(mask, self.kernel(xt, xc), 0.0)
+        variance = jnp.maximum(1.0 - jnp.einsum("ti,ij,tj->t", k, inverse, k), 1e-6)
+        raw = lambda std: jnp.log(jnp.expm1(std))[:, None]  # noqa: E731  (softplus, undone)
+        return jnp.concatenate([k @ weights, raw(jnp.sqrt(variance)), raw(jnp.full(len(xt), self.noise))], axis=1)
+
+
+@pytest.fixture(scope="session")
+def gp():
+    return SquaredExponentialGP()
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

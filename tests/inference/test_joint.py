@@ -1,0 +1,133 @@
+"""Joint predictions against the closed form of a Gaussian process."""
+
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import npax
+from npax.inference import Exact, Tiled, autoregressive_log_prob, covariance, joint_samples
+from npax.inference.joint import nearest_correlation
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(3)
+    xc = rng.uniform(-2, 2, (12, 1))
+    return xc, np.sin(2 * xc), np.linspace(-2.5, 2.5, 9)[:, None]
+
+
+def posterior(gp, xc, yc, xt):
+    """Mean and covariance of the function, in float64."""
+
+    def kernel(a, b):
+        return np.exp(-0.5 * ((a - b.T) / gp.scale) ** 2)
+
+    a = np.linalg.solve(kernel(xc, xc) + gp.noise**2 * np.eye(len(xc)), kernel(xc, xt))
+    return (a.T @ yc)[:, 0], kernel(xt, xt) - kernel(xt, xc) @ a
+
+
+def in_model_units(predictor, xt):
+    (context,) = predictor.contexts
+    mask = context.mask
+    return context.x[mask, :1].astype(float), context.y[mask].astype(float), predictor.frame(xt), context.standardiser
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+@pytest.mark.parametrize("include_noise", [True, False])
+def test_covariance_of_a_gp_is_its_posterior_covariance(gp, problem, kind, include_noise):
+    xc, yc, xt = problem
+    u, z, ut, standardiser = in_model_units(Exact(gp, xc, yc), xt)
+    truth = posterior(gp, u, z, ut)[1] + include_noise * gp.noise**2 * np.eye(len(xt))
+    predictor = kind(gp, xc, yc)
+    found = covariance(predictor, xt, predictor(xt), include_noise=include_noise)[:, :, 0] / standardiser.std**2
+    assert np.abs(found - truth).max() < 5e-3
+    assert np.linalg.eigvalsh(found).min() > -1e-9
+
+
+def test_covariance_has_the_predicted_variances(small, problem):
+    xc, yc, xt = problem
+    predictor = Exact(small, xc, np.concatenate([yc, 1e3 * yc**2], axis=1))
+    prediction = predictor(xt)
+    found = covariance(predictor, xt, prediction)
+    assert found.shape == (9, 9, 2)
+    assert np.allclose(np.einsum("iic->ic", found), prediction.variance)
+    assert np.allclose(found, found.transpose(1, 0, 2))
+
+
+def test_covariance_has_a_limit(gp, problem):
+    xc, yc, _ = problem
+    predictor = Exact(gp, xc, yc)
+    xt = np.linspace(0, 1, 1001)[:, None]
+    with pytest.raises(ValueError, match="at most 1000 targets, got 1001"):
+        covariance(predictor, xt, predictor(xt))
+
+
+def test_nearest_correlation_keeps_what_is_one(rng):
+    a = np.corrcoef(rng.normal(size=(4, 50)))
+    assert np.allclose(nearest_correlation(a), a)
+    bent = nearest_correlation(np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]))
+    assert np.allclose(np.diag(bent), 1) and np.linalg.eigvalsh(bent).min() > -1e-12
+
+
+def test_autoregressive_samples_of_a_gp_have_its_joint_distribution(gp, problem):
+    xc, yc, xt = problem
+    mean, cov = posterior(gp, xc, yc, xt)
+    drawn = np.asarray(npax.sample(gp, xc, yc, xt, n=512, key=jr.key(0)))[:, :, 0]
+    cov = cov + gp.noise**2 * np.eye(len(xt))
+    error = np.sqrt(np.outer(np.diag(cov), np.diag(cov)) / 512)
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(np.diag(cov) / 512))
+    assert np.all(np.abs(np.cov(drawn.T) - cov) < 8 * error)
+    alone = np.asarray(npax.sample(gp, xc, yc, xt, n=512, key=jr.key(0), method="independent"))[:, :, 0]
+    correlation = np.corrcoef(alone.T) - np.eye(9)
+    assert (
+        np.abs(correlation).max() < 0.25 < np.abs(cov / np.sqrt(np.outer(np.diag(cov), np.diag(cov))) - np.eye(9)).max()
+    )
+
+
+def test_autoregressive_log_prob_of_a_gp_is_its_joint_density_in_any_order(gp, problem):
+    xc, yc, xt = problem
+    yt = np.cos(2 * xt)
+    mean, cov = posterior(gp, xc, yc, xt)
+    truth = multivariate_normal(mean, cov + gp.noise**2 * np.eye(len(xt))).logpdf(yt[:, 0])
+    found = autoregressive_log_prob(gp, xc, yc, xt, yt, key=jr.key(1), orders=3)
+    assert np.allclose(found, truth, rtol=2e-3, atol=2e-2)
+
+
+def test_samples_are_reproducible_and_of_the_shape_asked_for(small, problem):
+    xc, yc, xt = problem
+    first, again, other = (npax.sample(small, xc, yc, xt, n=3, key=jr.key(seed)) for seed in (0, 0, 1))
+    assert first.shape == (3, 9, 1)
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
+    assert npax.sample(small, xc, yc, xt[:0], n=3, key=jr.key(0)).shape == (3, 0, 1)
+    assert npax.sample(small, xc[:0], yc[:0], xt, n=3, key=jr.key(0)).shape == (3, 9, 1)
+
+
+def test_noiseless_samples_vary_less(gp, problem):
+    xc, yc, xt = problem
+    noisy, clean = (
+        np.asarray(npax.sample(gp, xc, yc, xt, n=64, key=jr.key(0), include_noise=n))[:, :, 0] for n in (True, False)
+    )
+    assert clean[:, 4].std() < noisy[:, 4].std()
+
+
+def test_samples_of_predictors_in_the_users_units(gp, problem):
+    xc, yc, xt = problem
+    for kind in (Exact, Tiled):
+        predictor = kind(gp, xc, 100 * yc + 1000)
+        prediction = predictor(xt)
+        drawn = joint_samples(predictor, xt, 128, jr.key(0))
+        assert drawn.shape == (128, 9, 1)
+        assert np.all(np.abs(drawn.mean(axis=0) - prediction.mean) < 6 * np.sqrt(prediction.variance / 128))
+        assert np.all(np.abs(drawn.var(axis=0) / prediction.variance - 1) < 0.6)
+
+
+def test_refusals(small, problem):
+    xc, yc, xt = problem
+    for options, message in (
+        ({"method": "latent"}, "TNPKR has none"),
+        ({"method": "gibbs"}, "'gibbs'"),
+        ({"n": 0}, "at least 1 sample"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            npax.sample(small, xc, yc, xt, key=jr.key(0), **options)

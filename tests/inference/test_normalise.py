@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.spatial.distance import pdist
+
+from npax.inference import LatLon, Planar, Standardiser, coordinates
+
+
+@given(st.integers(2, 40), st.integers(1, 3), st.floats(-1e9, 1e9), st.floats(1e-6, 1e6), st.integers(0, 100))
+@settings(deadline=None, max_examples=30)
+def test_planar_context_spans_the_trained_range(n, d, shift, scale, seed):
+    x = np.random.default_rng(seed).uniform(0, 1, (n, d)) * scale + shift
+    u = Planar().frame(x)(x)
+    varied = np.ptp(x, axis=0) > 0
+    assert np.allclose(u.min(axis=0)[varied], -2, atol=1e-6) and np.allclose(u.max(axis=0)[varied], 2, atol=1e-6)
+    assert not u[:, ~varied].any()
+
+
+def test_planar_keeps_small_differences_of_huge_coordinates():
+    x = 1e9 + np.linspace(0, 1, 50)[:, None]
+    assert np.allclose(Planar().frame(x)(x)[:, 0], np.linspace(-2, 2, 50), atol=1e-5)
+
+
+def test_a_constant_column_keeps_its_unit():
+    x = np.array([[1.0, 5.0], [3.0, 5.0]])
+    assert np.allclose(Planar().frame(x)(np.array([[2.0, 6.5]])), [[0.0, 1.5]])
+
+
+@pytest.mark.parametrize("system", [Planar(), LatLon()])
+def test_nothing_and_one_point_are_legal(system):
+    for n in (0, 1):
+        positions = system.positions(np.full((n, 2), 30.0))
+        assert np.isfinite(system.frame(positions)(system.positions(np.array([[10.0, 20.0]])))).all()
+
+
+@pytest.mark.parametrize("where", [(0, 0), (179.5, 10), (30, 89.5), (-70, -89.9), (12, 45)])
+def test_on_the_sphere_a_patch_lies_flat_and_distances_keep_their_ratios(where, rng):
+    system = LatLon()
+    lon, lat = where
+    x = np.stack([lon + rng.uniform(-3, 3, 60), np.clip(lat + rng.uniform(-3, 3, 60), -90, 90)], axis=1)
+    positions = system.positions(x)
+    frame = system.frame(positions)
+    u = frame(positions)
+    assert np.allclose(frame.rotation.T @ frame.rotation, np.eye(3))
+    assert np.linalg.det(frame.rotation) == pytest.approx(1)
+    assert np.allclose(pdist(u), pdist(positions) * frame.scale[0])
+    assert np.abs(u).max() == pytest.approx(2)
+    assert np.ptp(u[:, 2]) < 0.1 * np.ptp(u, axis=0)[:2].max()
+
+
+def test_longitudes_wrap():
+    system = LatLon()
+    a, b, c = (system.positions(np.array([[lon, 12.0]])) for lon in (-170.0, 190.0, 550.0))
+    assert np.allclose(a, b) and np.allclose(a, c)
+
+
+def test_chords_are_those_of_the_sphere():
+    x = np.array([[0.0, 0.0], [90.0, 0.0], [0.0, 90.0], [180.0, 0.0]])
+    assert np.allclose(pdist(LatLon().positions(x)), [2**0.5, 2**0.5, 2, 2**0.5, 2**0.5, 2**0.5])
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="longitude first"):
+        LatLon().positions(np.array([[10.0, 91.0]]))
+    with pytest.raises(ValueError, match="two columns"):
+        LatLon().positions(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match="'polar'"):
+        coordinates("polar")
+
+
+def test_standardiser(rng):
+    y = rng.normal(5, 3, (100, 2)) * [1, 1e8]
+    z = Standardiser.of(y)(y)
+    assert np.allclose(z.mean(axis=0), 0) and np.allclose(z.std(axis=0), 1)
+    for constant in (np.full((5, 1), 0.1), np.full((1, 1), -7.0), np.full((9, 1), 1e9 / 3)):
+        assert Standardiser.of(constant).std == 1 and np.allclose(Standardiser.of(constant)(constant), 0)
+    empty = Standardiser.of(np.zeros((0, 2)))
+    assert np.array_equal(empty.mean, [0, 0]) and np.array_equal(empty.std, [1, 1])

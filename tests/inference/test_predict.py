@@ -1,0 +1,84 @@
+import pickle
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import npax
+from npax.inference import Exact, Tiled
+
+
+@pytest.fixture
+def data(rng):
+    x = rng.uniform(0, 10, (30, 2))
+    return x, np.sin(x) + 3, rng.uniform(-1, 11, (1100, 2))
+
+
+def test_chunks_equal_one_call(small, data):
+    x, y, xt = data
+    exact = Exact(small, x, y)
+    whole = exact(xt)  # more than a chunk: conditioned once, decoded in chunks
+    for part in (slice(0, 40), slice(1060, 1100)):
+        for a, b in zip(whole, exact(xt[part]), strict=True):
+            assert np.allclose(a[part], b, atol=1e-5)
+
+
+def test_equals_the_model_itself(small, data):
+    x, y, xt = data
+    exact = Exact(small, x, y[:, :1])
+    u, ut = (jnp.asarray(np.pad(exact.frame(a), ((0, 0), (0, 1))), jnp.float32) for a in (x, xt[:9]))
+    mean, std = y[:, :1].mean(), y[:, :1].std()
+    truth = small(u, jnp.asarray((y[:, :1] - mean) / std, jnp.float32), ut)
+    predicted = exact(xt[:9])
+    assert np.allclose(predicted.mean, truth.mean * std + mean, atol=1e-4)
+    assert np.allclose(predicted.variance, truth.variance * std**2, rtol=1e-4)
+    noiseless = npax.likelihoods.noiseless(truth).variance
+    assert np.allclose(predicted.function_variance, noiseless * std**2, rtol=1e-4)
+    assert (predicted.std(True) > predicted.std(False)).all()
+
+
+def test_columns_are_served_independently(small, data):
+    x, y, xt = data
+    both = Exact(small, x, y)(xt[:5])
+    alone = Exact(small, x, y[:, 1:])(xt[:5])
+    assert np.allclose(both.mean[:, 1:], alone.mean)
+    assert not np.allclose(both.mean[:, :1], alone.mean)
+
+
+def test_units_of_y_and_x_do_not_matter(small, data):
+    x, y, xt = data
+    plain = Exact(small, x, y)(xt[:20])
+    scaled = Exact(small, x * [1e6, 1e-3] + 1e9 * np.array([1, 0]), y * 1e5 - 1e7)(xt[:20] * [1e6, 1e-3] + [1e9, 0])
+    assert np.allclose(scaled.mean, plain.mean * 1e5 - 1e7, atol=20)
+    assert np.allclose(scaled.variance, plain.variance * 1e10, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_no_targets(small, data, kind):
+    x, y, _ = data
+    predicted = kind(small, x, y)(np.zeros((0, 2)))
+    assert predicted.mean.shape == predicted.variance.shape == (0, 2)
+
+
+def test_an_empty_context_gives_the_prior(small):
+    predicted = Exact(small, np.zeros((0, 1)), np.zeros((0, 1)))(np.array([[-1.0], [0.0], [5.0]]))
+    prior = small(jnp.zeros((0, 3)), jnp.zeros((0, 1)), jnp.zeros((1, 3)))
+    assert np.allclose(predicted.mean, prior.mean, atol=1e-5)  # translation equivariant: the same everywhere
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_refusals(small, data, kind):
+    x = data[0]
+    with pytest.raises(ValueError, match="up to 3 coordinates, got 4"):
+        kind(small, np.zeros((5, 4)), np.zeros((5, 1)))
+    wide = npax.TNPKR(2, 2, blocks=1, size=8, heads=1, head_size=4, hidden=8, key=jr.key(0))
+    with pytest.raises(ValueError, match="takes 2 columns of `y`, got 3"):
+        kind(wide, x, np.zeros((30, 3)))
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_pickles(small, data, kind):
+    x, y, xt = data
+    predictor = kind(small, x, y)
+    assert np.array_equal(pickle.loads(pickle.dumps(predictor))(xt[:5]).mean, predictor(xt[:5]).mean)

@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+
+from npax.inference import Exact, LatLon, Planar, Tiled, tile
+
+
+def on_the_plane(rng, n):
+    return rng.uniform(0, 1, (n, 2)) * [10, 40]
+
+
+def on_the_sphere(rng, n):
+    return np.stack([rng.uniform(-180, 180, n), np.degrees(np.arcsin(rng.uniform(-1, 1, n)))], axis=1)
+
+
+def wave(x):
+    return np.stack([np.sin(x[:, 0]) + np.cos(x[:, 1] / 9), x[:, 0] / 10], axis=1) * 4 + 20
+
+
+@pytest.mark.parametrize(("system", "places"), [(Planar(), on_the_plane), (LatLon(), on_the_sphere)])
+def test_tiles_that_hold_everything_equal_the_exact_answer(small, rng, system, places):
+    x, xt = places(rng, 200), places(rng, 90)
+    tiled = Tiled(small, x, wave(x), system, size=200)
+    tiled.size, largest = 200, 20
+    cells = list(tile._bisect(*_box(tiled), tiled.points, tiled.frame(system.positions(xt)), np.arange(90), largest))
+    assert len(cells) > 1
+    for a, b in zip(Exact(small, x, wave(x), system)(xt), tiled(xt), strict=True):
+        assert np.allclose(a, b, atol=1e-4, rtol=1e-4)
+    fewer = Tiled(small, x, wave(x), system, size=40)(xt)
+    assert not np.allclose(fewer.mean, tiled(xt).mean, atol=1e-4)
+
+
+def _box(tiled):
+    return tiled.points.min(axis=0), tiled.points.max(axis=0)
+
+
+def test_a_target_does_not_depend_on_the_others(gp, rng):
+    x, xt = on_the_plane(rng, 300), on_the_plane(rng, 150)
+    tiled = Tiled(gp, x, wave(x), size=48)
+    whole = tiled(xt)
+    for part in (slice(0, 150, 7), slice(20, 21)):
+        for a, b in zip(whole, tiled(xt[part]), strict=True):
+            assert np.allclose(a[part], b, atol=1e-4)
+
+
+def test_no_seams(gp, rng, monkeypatch):
+    """Along a line through many cells the tiled mean moves by small steps; without overlap it jumps."""
+    x = rng.uniform(0, 10, (400, 2))
+    y = rng.normal(size=(400, 1))  # rough data: the cells disagree
+    line = np.stack([np.linspace(0.5, 9.5, 3000), np.full(3000, 4.3)], axis=1)
+
+    def largest_step():
+        return np.abs(np.diff(Tiled(gp, x, y, size=48)(line).mean[:, 0])).max()
+
+    smooth = largest_step()
+    monkeypatch.setattr(tile, "OVERLAP", 1e-5)
+    assert largest_step() > 5 * smooth
+
+
+def test_close_to_the_exact_gp_with_a_sixth_of_the_context(gp, rng):
+    """A short length scale in the whole becomes a longer one in a tile, so this GP's own scale is set per tile."""
+    x = rng.uniform(-2, 2, (600, 2))
+    f = np.sin(3 * x[:, :1]) * np.cos(3 * x[:, 1:])
+    xt = rng.uniform(-2, 2, (200, 2))
+    truth = np.sin(3 * xt[:, :1]) * np.cos(3 * xt[:, 1:])
+    predicted = Tiled(gp, x, f, size=100)(xt)
+    assert np.sqrt(np.mean((predicted.mean - truth) ** 2)) < 0.05
+    assert (predicted.variance >= predicted.function_variance).all()
+
+
+def test_blending_is_a_mixture():
+    sums = np.zeros((4, 1, 1))
+    for weight, mean, variance in ((0.25, 1.0, 2.0), (0.75, 3.0, 1.0)):
+        sums[:, 0, 0] += weight * np.array([1.0, mean, variance + mean**2, 0.5 + mean**2])
+    mean, variance, function_variance = tile._mixture(sums)[:, 0, 0]
+    assert mean == 2.5 and variance == pytest.approx(1.25 + 0.75) and function_variance == pytest.approx(0.5 + 0.75)
+
+
+@pytest.mark.parametrize("context", ["coincident", "line", "two clusters", "one point"])
+def test_odd_designs_and_far_targets(gp, rng, context):
+    x = {
+        "coincident": np.full((100, 2), 7.0),
+        "line": np.stack([np.linspace(0, 1, 100), np.full(100, 3.0)], axis=1),
+        "two clusters": np.concatenate([rng.normal(0, 1e-6, (150, 2)), rng.normal(9, 1, (150, 2))]),
+        "one point": np.ones((1, 2)),
+    }[context]
+    predicted = Tiled(gp, x, rng.normal(size=(len(x), 1)), size=32)(np.array([[0.0, 0.0], [7.0, 7.0], [1e4, -1e4]]))
+    assert all(np.isfinite(a).all() for a in predicted)
+
+
+def test_widths_trade_padding_for_repetition():
+    assert tile._best_width([10] * 50, 512) == 64
+    assert tile._best_width([5000] * 50, 512) == 1024
+
+
+def test_refuses_empty_cells(gp):
+    with pytest.raises(ValueError, match="`size` must be at least 1"):
+        Tiled(gp, np.zeros((3, 1)), np.zeros((3, 1)), size=0)
