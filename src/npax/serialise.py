@@ -90,7 +90,10 @@ def _build(node, arrays):
         case {"list": items}:
             return [_build(item, arrays) for item in items]
         case {"module": kind, "fields": fields}:
-            module = object.__new__(_trusted_class(kind))
+            cls = _trusted_class(kind)
+            if set(fields) != {f.name for f in dataclasses.fields(cls)}:
+                raise DamagedFile(f"The file's '{kind}' is of another version of npax: its parts are {sorted(fields)}.")
+            module = object.__new__(cls)
             for name, field in fields.items():
                 object.__setattr__(module, name, _build(field, arrays))
             return module
@@ -99,7 +102,10 @@ def _build(node, arrays):
 
 def _trusted_class(kind):
     module, _, name = kind.rpartition(".")
-    found = getattr(importlib.import_module(module), name, None) if kind.startswith(_TRUSTED) else None
+    try:
+        found = getattr(importlib.import_module(module), name, None) if kind.startswith(_TRUSTED) else None
+    except ImportError:
+        found = None
     if not (isinstance(found, type) and issubclass(found, eqx.Module)):
         raise DamagedFile(f"The file asks for '{kind}', which is not a part of this npax.")
     return found

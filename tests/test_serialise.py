@@ -1,0 +1,135 @@
+"""Models on disk."""
+
+import json
+import pickletools
+import re
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+import safetensors.numpy
+from laws import BIASES, MODELS
+
+import npax
+from npax.serialise import count_parameters, load_card
+from npax.training import DamagedFile
+from npax.training.checkpoint import pack, unpack
+
+SOURCE = Path(npax.__file__).parent
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "model.safetensors"
+    npax.save(path, MODELS["rotary-alone"](jr.key(0)), {"steps": 10, "nll": -0.46, "by": {"1d": 1}})
+    return path
+
+
+@pytest.mark.parametrize("make", BIASES.values(), ids=BIASES)
+def test_every_bias_comes_back(make, getkey, tmp_path):
+    bias = make(getkey())
+    npax.save(tmp_path / "bias.safetensors", bias)
+    loaded = npax.load(tmp_path / "bias.safetensors")
+    assert jax.tree.structure(loaded) == jax.tree.structure(bias)
+    assert eqx.tree_equal(loaded, bias, typematch=True)
+    xq, xk = jr.normal(getkey(), (3, 2)), jr.normal(getkey(), (4, 2))
+    assert (loaded(xq, xk) == bias(xq, xk)).all()
+
+
+def test_saving_again_writes_the_same(saved, tmp_path):
+    again = tmp_path / "again.safetensors"
+    npax.save(again, npax.load(saved), load_card(saved))
+    (arrays, about), (arrays_again, about_again) = unpack(saved), unpack(again)
+    assert about == about_again and arrays.keys() == arrays_again.keys()
+    assert all(arrays[name].tobytes() == arrays_again[name].tobytes() for name in arrays)
+
+
+def test_the_card_comes_back_and_lies_beside_the_weights(saved):
+    assert load_card(saved) == {"steps": 10, "nll": -0.46, "by": {"1d": 1}}
+    beside = json.loads(saved.with_suffix(".json").read_text())
+    assert beside["model"] == "TNPKR" and beside["steps"] == 10
+    assert beside["parameters"] == count_parameters(npax.load(saved)) > 0
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda c: c[: len(c) // 2], lambda c: b"", lambda c: c[:-3] + b"abc", lambda c: b"PK" + c]
+)
+def test_a_damaged_file_is_refused_by_name(harm, saved):
+    saved.write_bytes(harm(saved.read_bytes()))
+    with pytest.raises(DamagedFile, match=re.escape(str(saved))):
+        npax.load(saved)
+
+
+def test_a_safetensors_file_of_others_is_refused(tmp_path):
+    path = tmp_path / "other.safetensors"
+    path.write_bytes(safetensors.numpy.save({"weight": jnp.ones(3).__array__()}))
+    with pytest.raises(DamagedFile, match="not a file that npax wrote"):
+        npax.load(path)
+    path.write_bytes(pack({}, {"steps": 3}))
+    with pytest.raises(DamagedFile, match="format None"):
+        npax.load(path)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "os.system",
+        "npax.models.tnp_kr.Unknown",
+        "npax.nowhere.Bias",
+        "npax.serialise.load",
+        "tinygp.kernels.jnp",
+        "eval",
+    ],
+)
+def test_only_modules_of_npax_and_tinygp_are_built(kind, tmp_path):
+    path = tmp_path / "crafted.safetensors"
+    path.write_bytes(pack({}, {"format": 1, "structure": {"module": kind, "fields": {}}, "card": {}}))
+    with pytest.raises(DamagedFile, match=f"asks for '{kind}'"):
+        npax.load(path)
+
+
+def test_other_fields_than_the_class_has_are_refused(saved):
+    arrays, about = unpack(saved)
+    del about["structure"]["fields"]["blocks"]
+    saved.write_bytes(pack(arrays, about))
+    with pytest.raises(DamagedFile, match="another version of npax"):
+        npax.load(saved)
+
+
+def test_names_that_do_not_exist_list_those_that_do(monkeypatch, saved):
+    monkeypatch.setattr(sys.modules["npax.pretrained"], "_FOLDER", saved.parent)
+    assert npax.pretrained() == ["model"]
+    assert eqx.tree_equal(npax.load("model"), npax.load(saved))
+    with pytest.raises(FileNotFoundError, match="'modell' and no pretrained model of that name; pretrained: model"):
+        npax.load("modell")
+    with pytest.raises(FileNotFoundError, match=r"missing\.safetensors"):
+        npax.load(saved.parent / "missing.safetensors")
+
+
+def test_the_suffix_is_checked(saved):
+    with pytest.raises(ValueError, match=r"`path` must end in '\.safetensors', got '.*model\.pkl'"):
+        npax.save(saved.with_suffix(".pkl"), npax.load(saved))
+
+
+def test_parts_of_strangers_cannot_be_saved(saved, tmp_path):
+    class Stranger(npax.bias.AbstractBias):
+        def __call__(self, xq, xk):
+            return jnp.zeros((1, len(xq), len(xk)))
+
+    model = npax.TNPKR(1, 1, blocks=1, size=16, heads=1, head_size=8, hidden=16, bias=Stranger(), key=jr.key(0))
+    with pytest.raises(TypeError, match=r"Cannot save `stack\.bias`: .*Stranger is not a part of npax or tinygp"):
+        npax.save(tmp_path / "stranger.safetensors", model)
+    assert not (tmp_path / "stranger.safetensors").exists()
+
+
+def test_nothing_is_pickled(saved):
+    for file in SOURCE.rglob("*.py"):
+        assert not re.search(
+            r"\bimport (pickle|cloudpickle|dill|joblib|marshal)\b|allow_pickle=True", file.read_text()
+        ), file
+    with pytest.raises(ValueError, match="opcode"):
+        list(pickletools.genops(saved.read_bytes()))
