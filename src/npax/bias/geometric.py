@@ -30,7 +30,8 @@ class GeometricRBFBias(AbstractBias):
         self.sharpness = float(sharpness)
 
     def __call__(self, xq, xk):
-        return _mix(self.a, jnp.exp(-self.sharpness * squared_distance(xq, xk)))
+        # The barrier keeps XLA from computing the exponential again for every head.
+        return _mix(self.a, jax.lax.optimization_barrier(jnp.exp(-self.sharpness * squared_distance(xq, xk))))
 
 
 @jax.custom_vjp
