@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from numpyro.distributions import Distribution
+import numpyro.distributions as dist
 
 import npax
 from npax.gp import bayes_mixture, oracle
@@ -23,7 +23,7 @@ def draw(tasks: GPTask, n: int, seed: int):
     return jax.jit(lambda keys: jax.lax.map(tasks.sample_with_kernel, keys, batch_size=32))(jr.split(jr.key(seed), n))
 
 
-def score(prediction: Distribution, yt) -> dict:
+def score(prediction: dist.Distribution, yt) -> dict:
     """The scores of one task's prediction of the noiseless function; batch shape `[nt]`, event shape `[]`."""
     return {
         "nll": -jnp.mean(prediction.log_prob(yt)),
@@ -44,7 +44,7 @@ def _score_model(model, batch):
     def one(task):
         xc, xt = (jnp.pad(x, ((0, 0), (0, missing))) for x in (task.xc, task.xt))
         prediction = marginals(noiseless(model(xc, task.yc, xt, task.mask_c)))
-        return score(jax.tree.map(lambda a: a[:, 0], prediction), task.yt[:, 0])
+        return score(dist.Normal(prediction.mean[:, 0], jnp.sqrt(prediction.variance[:, 0])), task.yt[:, 0])
 
     return jax.lax.map(one, batch, batch_size=16)
 

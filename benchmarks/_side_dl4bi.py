@@ -1,0 +1,93 @@
+"""The dl4bi side of `dl4bi_side_by_side.py`, by its public interface, in the peer's own interpreter."""
+
+import json
+import sys
+from importlib.metadata import version
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from _worker import parameters, serve
+from dl4bi.core.attention import Attention, BiasedScanAttention, MultiHeadAttention
+from dl4bi.core.bias import Bias
+from dl4bi.core.mlp import MLP
+from dl4bi.core.train import TrainState
+from dl4bi.core.transformer import KRBlock
+from dl4bi.meta_learning import BSATNP, BTNP
+from dl4bi.meta_learning.data.spatial import SpatialBatch
+
+
+def block(attention, variant):
+    """As shipped (heads of 16 channels), or with the heads of the npax presets (32)."""
+    if variant == "as shipped":
+        return KRBlock(MultiHeadAttention(attention))
+    widths = {f"proj_{part}s": MLP([128]) for part in "qkv"}
+    return KRBlock(MultiHeadAttention(attention, **widths, proj_out=MLP([64])))
+
+
+def train(spec):
+    """Steps of batch 32 on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
+    model = BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
+    optimizer = optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(1e-3, 100_000)))
+    batch = gp_1d(jr.key(0), spec["batch"])
+    inputs = {name: batch[name] for name in ("s_ctx", "f_ctx", "mask_ctx", "s_test")}
+    params = jax.jit(lambda key: model.init({"params": key, "extra": key}, **inputs))(jr.key(0))["params"]
+    state = TrainState.create(apply_fn=model.apply, params=params, tx=optimizer)
+
+    @jax.jit
+    def step(state, key):
+        tasks_key, step_key = jr.split(key)
+        batch = SpatialBatch(**gp_1d(tasks_key, spec["batch"]))
+        return model.train_step(step_key, state, batch)
+
+    carry, count = [state], iter(range(10**9))
+
+    def run():
+        carry[0], loss = step(carry[0], jr.key(next(count)))
+        return loss
+
+    return run, parameters(params)
+
+
+def predict(spec):
+    """Condition on `nc` points of the plane and predict at `nt` others, in one call."""
+    attention = BiasedScanAttention({"s": Bias.build_tisa_bias()})
+    model = BSATNP(blk=block(attention, spec["variant"]))
+    xc, xt = (jr.uniform(jr.key(i), (1, n, 2), minval=-2.0, maxval=2.0) for i, n in enumerate((spec["nc"], spec["nt"])))
+    inputs = {"s_ctx": xc, "f_ctx": jnp.sin(3 * xc[..., :1]), "mask_ctx": jnp.ones((1, spec["nc"]), bool), "s_test": xt}
+    small = jax.tree.map(lambda a: a[:, :8], inputs)
+    params = jax.jit(lambda key: model.init({"params": key, "extra": key}, **small))(jr.key(0))
+    call = jax.jit(lambda params, inputs: model.apply(params, **inputs).mu)
+    return lambda: call(params, inputs), parameters(params)
+
+
+def distance(a, b):
+    r2 = jnp.sum(jnp.square(a[..., :, None, :] - b[..., None, :, :]), axis=-1)
+    return jnp.sqrt(jnp.where(r2 > 0, r2, 1.0)) * (r2 > 0)
+
+
+def gp_1d(key, batch):
+    """The same distribution over tasks as `npax.tasks.gp_1d(RBFPrior())`, as the peer's batch."""
+
+    def one(key):
+        place, size, scale, values, noise = jr.split(key, 5)
+        free = jr.uniform(place, (50, 1), minval=-2.0, maxval=2.0)
+        x = jnp.concatenate([free, jnp.linspace(-2.0, 2.0, 100)[:, None]])
+        e = jr.exponential(scale, (10,))
+        length = jnp.sum(e[:3]) / jnp.sum(e)
+        k = jnp.exp(-jnp.square(x - x.T) / (2 * jnp.square(length)))
+        f = jnp.linalg.cholesky(k + 2e-5 * jnp.eye(150)) @ jr.normal(values, (150, 1))
+        yc = f[:50] + 0.1 * jr.normal(noise, (50, 1))
+        return free, yc, jnp.arange(50) < jr.randint(size, (), 3, 51), x, f
+
+    s_ctx, f_ctx, mask_ctx, s_test, f_test = jax.vmap(one)(jr.split(key, batch))
+    filled = {"s_ctx": s_ctx, "f_ctx": f_ctx, "mask_ctx": mask_ctx, "s_test": s_test, "f_test": f_test}
+    unused = {"x_ctx": None, "x_test": None, "mask_test": jnp.ones(f_test.shape[:2], bool)}
+    return {**filled, **unused, "inv_permute_idx": jnp.arange(150), "s_shape": (150,)}
+
+
+if __name__ == "__main__":
+    spec = json.loads(sys.argv[1])
+    run, size = {"train": train, "predict": predict}[spec["case"]](spec)
+    serve(run, {"parameters": size, "dl4bi": version("dl4bi"), "flax": version("flax")}, spec["repeats"])

@@ -1,0 +1,91 @@
+"""The npax side of `dl4bi_side_by_side.py`: `python _side_npax.py '{"case": "train", "variant": "tisa", ...}'`."""
+
+import json
+import sys
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import optax
+from _worker import parameters, serve
+
+import npax
+from npax.bias import GeometricRBFBias, RBFNetworkBias
+from npax.models import presets
+from npax.tasks import RBFPrior, gp_1d
+
+TRAINED = {"tisa": presets.tnp_kr_sa, "rotary + geometric": presets.tnp_kr_sa_rotary}
+PREDICTING = {
+    "tisa": lambda dx, dy, *, key: npax.TNPKR(
+        dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), locations=False, key=key
+    ),
+    "geometric": lambda dx, dy, *, key: npax.TNPKR(
+        dx, dy, bias=lambda key: GeometricRBFBias(4, key=key), locations=False, key=key
+    ),
+    "rotary + geometric": presets.tnp_kr_sa_rotary,
+}
+
+
+def train(spec):
+    """Steps of batch 32 on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
+    model, tasks = TRAINED[spec["variant"]](1, 1, key=jr.key(0)), gp_1d(RBFPrior())
+    optimizer = npax.training.yogi(100_000)
+
+    def batch_loss(model, key):
+        batch = jax.vmap(tasks.sample)(jr.split(key, spec["batch"]))
+        return jnp.mean(eqx.filter_vmap(npax.objectives.nll, in_axes=(None, 0))(model, batch))
+
+    @eqx.filter_jit
+    def step(model, opt_state, key):
+        loss, grads = eqx.filter_value_and_grad(batch_loss)(model, key)
+        updates, opt_state = optimizer.update(grads, opt_state, eqx.filter(model, eqx.is_inexact_array))
+        return eqx.apply_updates(model, updates), opt_state, loss
+
+    carry, count = [model, optimizer.init(eqx.filter(model, eqx.is_inexact_array))], iter(range(10**9))
+
+    def run():
+        *carry[:], loss = step(*carry, jr.key(next(count)))
+        return loss
+
+    return run, parameters(eqx.filter(model, eqx.is_inexact_array))
+
+
+def predict(spec):
+    """Condition on `nc` points of the plane and predict at `nt` others, in one call."""
+    model = PREDICTING[spec["variant"]](2, 1, key=jr.key(0))
+    xc, xt = (jr.uniform(jr.key(i), (n, 2), minval=-2.0, maxval=2.0) for i, n in enumerate((spec["nc"], spec["nt"])))
+    yc, mask = jnp.sin(3 * xc[:, :1]), jnp.ones(spec["nc"], bool)
+    call = eqx.filter_jit(lambda model, xc, yc, xt, mask: model(xc, yc, xt, mask).mean)
+    return lambda: call(model, xc, yc, xt, mask), parameters(eqx.filter(model, eqx.is_inexact_array))
+
+
+def ceilings():
+    """What the machine does at best: GFLOP/s of a float32 matmul, G exp/s, GB/s of a copy."""
+    a, row = jnp.ones((2048, 2048)), jnp.linspace(-5.0, 0.0, 1 << 24)
+    size = row.size * 4 / 1e9
+    return {
+        "matmul_gflops": 2 * 2048**3 / 1e9 / _best(jax.jit(jnp.matmul), a, a),
+        "exp_g_per_s": row.size / 1e9 / _best(jax.jit(lambda x: jnp.sum(jnp.exp(x))), row),
+        "copy_gb_per_s": 2 * size / _best(jax.jit(lambda x: x + 1), row),
+    }
+
+
+def _best(function, *arguments, repeats=10):
+    jax.block_until_ready(function(*arguments))
+    seconds = []
+    for _ in range(repeats):
+        started = time.perf_counter()
+        jax.block_until_ready(function(*arguments))
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+if __name__ == "__main__":
+    spec = json.loads(sys.argv[1])
+    if spec["case"] == "ceilings":
+        print(json.dumps(ceilings()))
+    else:
+        run, size = {"train": train, "predict": predict}[spec["case"]](spec)
+        serve(run, {"parameters": size, "optax": optax.__version__}, spec["repeats"])

@@ -1,0 +1,34 @@
+"""One side of a side-by-side timing, in a process of its own: JSON lines out, an empty line in for each round.
+
+Imports only what both sides have (JAX), since the peer's interpreter has no npax.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+
+import jax
+
+
+def serve(run: Callable[[], object], about: dict, repeats: int) -> None:
+    """Warms up, says so, then times `repeats` calls of `run` for every line that comes in."""
+    started = time.perf_counter()
+    jax.block_until_ready(run())
+    _say({**about, "jax": jax.__version__, "first_call_seconds": time.perf_counter() - started})
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        for _ in range(repeats):
+            out = run()
+        jax.block_until_ready(out)
+        seconds = (time.perf_counter() - started) / repeats
+        _say({"seconds": seconds, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20})
+
+
+def parameters(tree) -> int:
+    return sum(a.size for a in jax.tree.leaves(tree))
+
+
+def _say(content):
+    print(json.dumps(content), flush=True)
