@@ -1,6 +1,6 @@
 import enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import numpy as np
 import typer
@@ -64,7 +64,7 @@ def predict(
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed)
         if at is None:
-            target = tables.regular_grid(table, x, resolution)
+            target = tables.regular_grid(table, x, cast(float, resolution))
         else:
             target = tables.read(at)
             tables.check_columns(target, x, at)
@@ -106,9 +106,10 @@ def _draw(prediction, table, x, y, coords, path):
         style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
         if gridded:
             mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
-            figure = mean_and_std(*parts, mean, std, **style)
+            figure = mean_and_std(parts[0], parts[1], mean, std, **style)
         else:
-            figure = scattered(*(a.ravel() for a in (*parts, mean, std)), **style)
+            across, down, mean, std = (a.ravel() for a in (*parts, mean, std))
+            figure = scattered(across, down, mean, std, **style)
     else:
         raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
     path.parent.mkdir(parents=True, exist_ok=True)

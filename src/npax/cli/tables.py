@@ -55,21 +55,29 @@ def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: 
 
 
 def _first_text(column):
-    texts = pd.Series(np.asarray(column).ravel()).astype(str)
-    bad = texts[pd.to_numeric(texts, errors="coerce").isna()]
-    return f"its first text is '{bad.iloc[0]}'. " if len(bad) else ""
+    texts = [str(value) for value in np.asarray(column).ravel()]
+    bad = [text for text in texts if not _is_number(text)]
+    return f"its first text is '{bad[0]}'. " if bad else ""
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def regular_grid(table: pd.DataFrame, x: Sequence[str], resolution: float) -> xr.Dataset:
     """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest."""
     if resolution <= 0:
         raise ValueError(f"`--resolution` must be above 0, got {resolution}.")
-    ranges = {name: (np.floor(table[name].min() / resolution), np.ceil(table[name].max() / resolution)) for name in x}
+    columns = {name: table[name].to_numpy(float) / resolution for name in x}
+    ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
     cells = np.prod([high - low + 1 for low, high in ranges.values()])
     if not cells <= MOST_CELLS:
         raise ValueError(
-            f"A resolution of {resolution} makes {cells:,.0f} cells over {dict(ranges)}, more than {MOST_CELLS:,}: "
-            "choose a larger one."
+            f"A resolution of {resolution} makes {cells:,.0f} cells, more than {MOST_CELLS:,}: choose a larger one."
         )
     axes = {name: np.arange(low, high + 1) * resolution for name, (low, high) in ranges.items()}
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})

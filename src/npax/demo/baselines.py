@@ -30,8 +30,7 @@ class InverseDistance:
     def fit(self, X: np.ndarray, y: np.ndarray) -> "InverseDistance":
         self._tree, self._y = KDTree(chords(X)), y
         some = np.random.default_rng(self.random_state).permutation(len(X))[:5000]
-        distance, index = self._tree.query(chords(X[some]), self.neighbours + 1)
-        mean, spread = self._weigh(distance[:, 1:], index[:, 1:])  # without the point itself
+        mean, spread = self._weigh(X[some], skip=1)  # without the point itself
         squares = np.square(y[some] - mean)
 
         def loss(log_ab):
@@ -43,10 +42,13 @@ class InverseDistance:
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of a new observation, each `[n]`."""
-        mean, spread = self._weigh(*self._tree.query(chords(X), self.neighbours))
+        mean, spread = self._weigh(X)
         return mean, np.sqrt(self._a * spread + self._b)
 
-    def _weigh(self, distance, index):
+    def _weigh(self, X, skip=0):
+        """Weighted mean and variance of the nearest observations, without the first `skip` of them."""
+        distance, index = map(np.asarray, self._tree.query(chords(X), self.neighbours + skip))
+        distance, index = distance[:, skip:], index[:, skip:]
         weights = 1 / np.maximum(distance, 1e-6) ** 2
         weights /= weights.sum(axis=1, keepdims=True)
         mean = np.sum(weights * self._y[index], axis=1)
@@ -74,4 +76,4 @@ class SubsetGP:
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of a new observation, each `[n]`."""
-        return self._gp.predict(chords(X), return_std=True)
+        return self._gp.predict(chords(X), return_std=True)  # pyright: ignore[reportReturnType]

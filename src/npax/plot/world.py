@@ -41,7 +41,7 @@ def world(
     mesh = ax.pcolormesh(x, y, values, cmap=cmap, vmin=low, vmax=high, rasterized=True, zorder=1)
     rings = [ring + np.array([turn, 0]) for ring in land() for turn in (-720, -360, 0, 360, 720)]
     near = [r for r in rings if r[:, 0].max() > center - 180 and r[:, 0].min() < center + 180]
-    shapes = [np.column_stack(equal_earth(*_dense(ring).T, center)) for ring in near]
+    shapes = [_projected(ring, center) for ring in near]
     ground = PolyCollection(shapes, facecolor="#d9d6d0", edgecolor="#6b6863", linewidth=0.35, zorder=3)
     ax.add_collection(ground, autolim=False)
     for parallel in np.arange(-60.0, 90, 30):
@@ -61,6 +61,11 @@ def _outline(center):
     up = np.linspace(-90, 90, 181)
     east, west = equal_earth(center + 180, up, center), equal_earth(center - 180, up[::-1], center)
     return np.concatenate([np.column_stack(east), np.column_stack(west)])
+
+
+def _projected(ring, center):
+    lon, lat = _dense(ring).T
+    return np.column_stack(equal_earth(lon, lat, center))
 
 
 def _dense(ring, step=5.0):
