@@ -87,9 +87,9 @@ def test_odd_designs_and_far_targets(gp, rng, context):
     assert all(np.isfinite(a).all() for a in predicted)
 
 
-def test_widths_trade_padding_for_repetition():
-    assert tile._best_width([10] * 50, 512) == 64
-    assert tile._best_width([5000] * 50, 512) == 1024
+def test_widths_trade_padding_for_calls():
+    assert tile._best_width([10] * 50) == 64
+    assert tile._best_width([5000] * 50) == 256
 
 
 def test_refuses_empty_cells(gp):

@@ -6,7 +6,6 @@ from typing import Any
 
 import jax.random as jr
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
@@ -118,7 +117,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return mean, cov if self.y_.ndim == 2 else cov[..., 0]
         return mean
 
-    def predict_quantiles(self, X, q: ArrayLike, include_noise=True) -> np.ndarray:
+    def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
         """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`."""
         levels = np.asarray(q, np.float64)
         if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):

@@ -3,20 +3,23 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Array
 from scipy.spatial import KDTree
 
 from ..models import AbstractNeuralProcess
-from .buckets import pad
 from .normalise import AbstractCoordinates, Frame, Planar, Standardiser
-from .predict import Context, Prediction, outputs, padded, predict, restore, side_by_side, to_model
+from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, to_model
 from .progress import Progress
 
 OVERLAP = 0.25
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
-WIDTHS = (64, 256, 1024)
-"""Targets per compiled item."""
+WIDTHS = (64, 256)
+"""Targets of a cell per compiled call."""
+CALL = 32
+"""What a call costs beside its targets, in targets."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
 
@@ -44,8 +47,8 @@ class Tiled:
     **Arguments:** those of `Exact`, and `size`: observations per cell (default 512, within what models are trained
     on); `progress`: shows a progress bar.
 
-    **Cost:** each cell that has targets costs O(size²), each target O(size) for each cell that reaches it (2 to 3 in
-    the plane). Memory: that of one batch of cells, and O(nc + nt) floats on the host.
+    **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (2 to
+    3 in the plane). Memory: that of one batch of cells, and O(nc + nt) floats on the host.
 
     **Pitfalls:** features much longer than a cell's surroundings are seen only by their slopes.
     """
@@ -89,40 +92,38 @@ class Tiled:
         points = np.clip(self.frame(positions), low, high)
         largest = max(self.size // 4, 1)
         cells = list(_bisect(low, high, self.points, points, np.arange(len(points)), largest))
-        width = _best_width([len(cell.targets) for cell in cells], self.size)
-        items = [Cell(c.middle, c.half, part) for c in cells for part in _parts(c.targets, width)]
-        for item, (mean, variance, function_variance) in self._answers(items, positions, width):
-            weight = _weight(item, points[item.targets])[:, None]
+        reached = sum(len(cell.targets) for cell in cells)
+        for cell, (mean, variance, function_variance) in self._answers(cells, positions):
+            weight = _weight(cell, points[cell.targets])[:, None]
             second = np.square(mean)
-            sums[:, item.targets] += weight * np.stack(
+            sums[:, cell.targets] += weight * np.stack(
                 [np.ones_like(mean), mean, variance + second, function_variance + second]
             )
-            progress.advance(len(positions) / len(items))
+            progress.advance(len(positions) * len(cell.targets) / reached)
 
-    def _answers(self, items, positions, width) -> Iterator[tuple[Cell, Prediction]]:
-        """The items with their predictions, a batch at a time; the device works while the host prepares the next."""
-        batch = _batch_size()
+    def _answers(self, cells, positions) -> Iterator[tuple[Cell, Prediction]]:
+        """Cells, part by part, with their predictions. Each cell is conditioned once, in a batch with cells of about
+        as many targets; the device works while the host prepares what comes next."""
+        cells = sorted(cells, key=lambda cell: -len(cell.targets))
+        side = _batch_size()
+        batches = [cells[start : start + side] for start in range(0, len(cells), side)]
+        width = _best_width([len(batch[0].targets) for batch in batches])
         waiting = None
-        for start in range(0, len(items), batch):
-            chosen = items[start : start + batch]
-            prepared = [self._prepare(item, positions, width) for item in chosen]
-            prepared += prepared[:1] * (batch - len(prepared))
-            columns = [[columns[i] for columns, _ in prepared] for i in range(len(prepared[0][0]))]
-            xt = np.stack([xt for _, xt in prepared])
-            answers = []
-            for column in columns:
-                standardisers, *contexts = zip(*column, strict=True)
-                answers.append((standardisers, predict(self.model, tuple(np.stack(a) for a in contexts), xt)))
-            if waiting is not None:
-                yield from _restored(*waiting)
-            waiting = chosen, answers
+        for batch in batches:
+            frames, contexts = zip(*(self.around(cell.middle) for cell in batch), strict=True)
+            columns = [_stacked(column, side) for column in zip(*contexts, strict=True)]
+            states = [_condition_all(self.model, column) for column in columns]
+            for start in range(0, len(batch[0].targets), width):
+                parts = [cell._replace(targets=cell.targets[start : start + width]) for cell in batch]
+                xt = np.zeros((side, width, self.model.dx), np.float32)
+                for i, (part, frame) in enumerate(zip(parts, frames, strict=True)):
+                    xt[i, : len(part.targets)] = to_model(self.model, frame(positions[part.targets]))
+                answers = [_decode_all(self.model, state, xt) for state in states]
+                if waiting is not None:
+                    yield from _restored(*waiting)
+                waiting = parts, contexts, answers
         if waiting is not None:
             yield from _restored(*waiting)
-
-    def _prepare(self, item, positions, width):
-        """One item's context, a tuple per column of `y`, and its targets: local, normalised, padded."""
-        frame, columns = self.around(item.middle)
-        return columns, pad(to_model(self.model, frame(positions[item.targets])), width)
 
     def around(self, point: np.ndarray) -> tuple[Frame, list[Context]]:
         """The observations nearest to a point of `self.frame`, normalised by themselves, and the frame they are in."""
@@ -169,22 +170,35 @@ def _mixture(sums: np.ndarray) -> np.ndarray:
     return np.stack([mean, *(np.maximum(second / weight - np.square(mean), 0.0) for second in seconds)])
 
 
-def _restored(items, answers):
-    """Items with their predictions, all columns side by side."""
-    answers = [(standardisers, np.asarray(moments)) for standardisers, moments in answers]
-    for i, item in enumerate(items):
-        n = len(item.targets)
-        yield item, side_by_side(restore(moments[i, :, :n], s[i]) for s, moments in answers)
+def _restored(cells, contexts, answers):
+    """Cells with their predictions, all columns side by side."""
+    answers = [np.asarray(answer) for answer in answers]
+    for i, cell in enumerate(cells):
+        found = ((answer[i, :, : len(cell.targets)], c) for answer, c in zip(answers, contexts[i], strict=True))
+        yield cell, side_by_side(restore(values, context.standardiser) for values, context in found)
 
 
-def _best_width(counts, size):
-    """The number of targets per item that costs least, padding and repeated conditioning counted in tokens."""
-    counts = np.asarray(counts)
-    return min(WIDTHS, key=lambda width: np.sum(-(-counts // width)) * (size + width))
+def _stacked(contexts, side):
+    """One batch of contexts; what is missing to `side` is filled up with the first."""
+    contexts = [context[1:] for context in contexts]
+    contexts += contexts[:1] * (side - len(contexts))
+    return tuple(np.stack(parts) for parts in zip(*contexts, strict=True))
 
 
-def _parts(indices, width):
-    return (indices[start : start + width] for start in range(0, len(indices), width))
+def _best_width(counts):
+    """The number of targets per compiled call that costs least: padding against the number of calls."""
+    calls = {width: sum(-(-count // width) for count in counts) for width in WIDTHS}
+    return min(WIDTHS, key=lambda width: calls[width] * (width + CALL))
+
+
+@eqx.filter_jit
+def _condition_all(model, contexts):
+    return jax.vmap(model.condition)(*contexts)
+
+
+@eqx.filter_jit
+def _decode_all(model, states, xt) -> Array:
+    return jax.vmap(lambda state, xt: moments(model.likelihood(model.decode(state, xt))))(states, xt)
 
 
 def _batch_size():

@@ -1,0 +1,146 @@
+import subprocess
+import sys
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import npax
+
+LON, LAT = np.linspace(-5, 5, 7), np.linspace(40, 48, 5)
+
+
+@pytest.fixture
+def table(rng):
+    lon, lat = rng.uniform(-5, 5, 40), rng.uniform(40, 48, 40)
+    return pd.DataFrame({"lon": lon, "lat": lat, "temp": 15 - lat / 10, "salt": 35 + lon})
+
+
+@pytest.fixture
+def points(table):
+    """The same observations as a Dataset along one dimension, with units."""
+    data = xr.Dataset({name: ("obs", table[name].to_numpy()) for name in table}).set_coords(["lon", "lat"])
+    data["temp"].attrs = {"units": "degC", "long_name": "temperature", "standard_name": "sea_water_temperature"}
+    return data
+
+
+@pytest.fixture
+def truth(table, small):
+    """The estimator's own answer on the grid `[lat lon]`."""
+    reg = npax.NeuralProcessRegressor(small, coords="latlon").fit(table[["lon", "lat"]].to_numpy(), table["temp"])
+    lon, lat = np.meshgrid(LON, LAT)
+    mean, std = reg.predict(np.stack([lon.ravel(), lat.ravel()], axis=1), return_std=True)
+    return mean.reshape(lon.shape), std.reshape(lon.shape)
+
+
+def interpolate(observations, target, small, **options):
+    return npax.interpolate(
+        observations, target, ["lon", "lat"], **{"y": "temp", "coords": "latlon", **options}, model=small
+    )
+
+
+def test_table_to_table(table, small):
+    target = pd.DataFrame({"name": ["a", "b"], "lat": [41.0, 42.0], "lon": [0.0, 1.0]}, index=[7, 9])
+    out = interpolate(table, target, small)
+    assert list(out.columns) == ["name", "lat", "lon", "temp_mean", "temp_std"] and list(out.index) == [7, 9]
+    assert list(target.columns) == ["name", "lat", "lon"]
+    reg = npax.NeuralProcessRegressor(small, coords="latlon").fit(table[["lon", "lat"]], table["temp"])
+    mean, std = reg.predict(target[["lon", "lat"]], return_std=True)
+    assert np.allclose(out["temp_mean"], mean) and np.allclose(out["temp_std"], std)
+
+
+@pytest.mark.parametrize("kind", ["mapping", "Dataset", "DataArray", "coordinates"])
+def test_grids_keep_dimensions_coordinates_and_units(points, small, truth, kind):
+    grid = xr.Dataset(coords={"lat": LAT, "lon": LON, "region": "east"}, attrs={"title": "a grid"})
+    grid["lat"].attrs = {"units": "degrees_north"}
+    target = {
+        "mapping": {"lat": LAT, "lon": LON},
+        "Dataset": grid,
+        "DataArray": xr.DataArray(np.zeros((5, 7)), grid.drop_vars("region").coords, ("lat", "lon")),
+        "coordinates": grid.coords,
+    }[kind]
+    out = interpolate(points, target, small)
+    assert isinstance(out, xr.Dataset) and set(out) == {"temp_mean", "temp_std"}
+    assert out["temp_mean"].dims == ("lat", "lon") and np.array_equal(out["lon"], LON)
+    assert np.allclose(out["temp_mean"], truth[0]) and np.allclose(out["temp_std"], truth[1])
+    assert out["temp_mean"].attrs["units"] == out["temp_std"].attrs["units"] == "degC"
+    assert out["temp_mean"].attrs["standard_name"] == "sea_water_temperature"
+    assert out["temp_std"].attrs["long_name"] == "standard deviation of temperature"
+    if kind == "Dataset":
+        assert out.attrs == {"title": "a grid"} and out["region"] == "east"
+    if kind != "mapping":
+        assert out["lat"].attrs == {"units": "degrees_north"}
+
+
+def test_order_of_dimensions_is_the_targets(points, small, truth):
+    out = interpolate(points, {"lon": LON, "lat": LAT}, small)
+    assert out["temp_mean"].dims == ("lon", "lat") and np.allclose(out["temp_mean"], truth[0].T)
+
+
+def test_curvilinear_and_scattered_targets(points, small, truth):
+    lon, lat = np.meshgrid(LON, LAT)
+    curved = xr.Dataset(coords={"lon": (("j", "i"), lon), "lat": (("j", "i"), lat)})
+    assert np.allclose(interpolate(points, curved, small)["temp_mean"], truth[0])
+    scattered = xr.Dataset({"lon": ("station", lon[0]), "lat": ("station", lat[0])})
+    out = interpolate(points, scattered, small)
+    assert out["temp_mean"].dims == ("station",) and np.allclose(out["temp_mean"], truth[0][0]) and "lon" in out
+
+
+def test_chunked_targets_stay_lazy(points, small, truth):
+    chunked = xr.DataArray(np.zeros((5, 7)), {"lat": LAT, "lon": LON}, ("lat", "lon")).chunk({"lat": 2, "lon": 4})
+    with dask.config.set(scheduler=_refuse):
+        out = interpolate(points, chunked, small)
+    assert out["temp_mean"].chunks == ((2, 2, 1), (4, 3))
+    with dask.config.set(scheduler="threads"):
+        computed = out.compute()
+    assert np.allclose(computed["temp_mean"], truth[0], atol=1e-5)
+    assert np.allclose(computed["temp_std"], truth[1], atol=1e-5)
+
+
+def _refuse(*args, **kwargs):
+    raise AssertionError("computed before it was asked for")
+
+
+def test_gridded_observations_with_gaps(small, truth):
+    lon, lat = np.meshgrid(LON, LAT)
+    values = np.where((lon + lat) % 3 < 1, np.nan, lon)
+    field = xr.DataArray(values, {"lat": LAT, "lon": LON}, ("lat", "lon"), name="temp", attrs={"units": "K"})
+    with pytest.warns(npax.estimators.DroppedRows):
+        out = interpolate(field, {"lat": LAT, "lon": LON}, small, y=None)
+        from_dataset = interpolate(field.to_dataset(), {"lat": LAT, "lon": LON}, small)
+    assert np.isfinite(out["temp_mean"]).all() and out["temp_mean"].attrs["units"] == "K"
+    xr.testing.assert_allclose(out, from_dataset)
+
+
+def test_several_variables(points, table, small):
+    out = interpolate(points, {"lat": LAT, "lon": LON}, small, y=["temp", "salt"])
+    assert set(out) == {"temp_mean", "temp_std", "salt_mean", "salt_std"}
+    alone = interpolate(points, {"lat": LAT, "lon": LON}, small, y="salt")
+    assert np.allclose(out["salt_mean"], alone["salt_mean"], atol=1e-4)
+    assert "salt_mean" in interpolate(table, table, small, y="salt")
+
+
+def test_refusals(table, points, small):
+    with pytest.raises(ValueError, match="`observations` has no 'wind'; it has 'lon'"):
+        interpolate(table, table, small, y="wind")
+    with pytest.raises(ValueError, match="`target` has no 'lon'"):
+        interpolate(table, table[["lat"]], small)
+    with pytest.raises(ValueError, match="`target` has no 'lat'"):
+        interpolate(table, {"lon": LON}, small)
+    with pytest.raises(ValueError, match="longitude first"):
+        npax.interpolate(table, table, ["lat", "lon"], "temp", coords="latlon", model=small)
+    with pytest.raises(ValueError, match="`y` must name"):
+        npax.interpolate(table, table, model=small)
+    with pytest.raises(TypeError, match="`target` must be"):
+        interpolate(table, LON, small)
+    with pytest.raises(TypeError, match="`observations` must be"):
+        interpolate([1, 2], table, small)
+
+
+def test_importing_npax_imports_no_extra():
+    code = "import sys, npax; print([m for m in ('pandas', 'xarray', 'dask', 'matplotlib') if m in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+    assert npax.interpolate.__module__ == "npax.estimators.geo"

@@ -1,0 +1,239 @@
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import npax
+from npax.estimators import DroppedRows
+from npax.training.checkpoint import DamagedFile
+
+EXPECTED_FAILURES = {
+    "check_regressors_train": "scores an untrained model",
+}
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.uniform(0, 10, (60, 2))
+    return X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=60), rng.uniform(0, 10, (7, 2))
+
+
+@pytest.fixture
+def reg(small):
+    return npax.NeuralProcessRegressor(small)
+
+
+def test_scikit_learns_own_checks(wide):
+    results = check_estimator(
+        npax.NeuralProcessRegressor(wide), expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None
+    )
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert not failed
+    assert len(results) > 40
+
+
+def test_shapes_follow_y(reg, data):
+    X, y, Xs = data
+    reg.fit(X, y)
+    mean, std = reg.predict(Xs, return_std=True)
+    assert mean.shape == std.shape == (7,) and mean.dtype == np.float64
+    assert reg.predict(Xs, return_cov=True)[1].shape == (7, 7)
+    assert reg.predict_quantiles(Xs, [0.1, 0.5]).shape == (7, 2) and reg.predict_quantiles(Xs, 0.5).shape == (7,)
+    assert reg.sample_y(Xs, 3).shape == (7, 3)
+    reg.fit(X, np.stack([y, 2 * y], axis=1))
+    mean, std = reg.predict(Xs, return_std=True)
+    assert mean.shape == std.shape == (7, 2)
+    assert reg.predict(Xs, return_cov=True)[1].shape == (7, 7, 2)
+    assert reg.predict_quantiles(Xs, [0.1, 0.5]).shape == (7, 2, 2)
+    assert reg.sample_y(Xs, 3).shape == (7, 2, 3)
+
+
+def test_parts_of_the_prediction_agree(reg, data):
+    X, y, Xs = data
+    reg.fit(X, y)
+    mean, std = reg.predict(Xs, return_std=True)
+    assert np.allclose(reg.predict_quantiles(Xs, [0.05, 0.5]), norm.ppf([0.05, 0.5], mean[:, None], std[:, None]))
+    assert np.allclose(np.diag(reg.predict(Xs, return_cov=True)[1]), std**2)
+    assert (reg.predict(Xs, return_std=True, include_noise=False)[1] < std).all()
+    report = reg.score_report(Xs, mean)
+    assert report["rmse"] == 0 and set(report) >= {"mae", "nll", "crps", "coverage", "interval"}
+
+
+def test_strategy_is_chosen_by_size(reg, rng, monkeypatch):
+    import sys
+
+    X, y = rng.uniform(size=(50, 1)), np.arange(50.0)
+    assert reg.fit(X, y).strategy_ == "exact"
+    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "EXACT_UP_TO", 40)
+    exact = reg.predict(X)
+    assert reg.fit(X, y).strategy_ == "tiled"
+    assert np.allclose(reg.predict(X), exact, atol=1e-3)  # a tile holds all 50
+    assert reg.set_params(strategy="exact").fit(X, y).strategy_ == "exact"
+
+
+def test_update_equals_fit_on_all(reg, data):
+    X, y, Xs = data
+    together = clone(reg).fit(X, y).predict(Xs)
+    partly = reg.fit(X[:40], y[:40])
+    assert not np.allclose(partly.predict(Xs), together)
+    assert partly.update(X[40:], y[40:]) is partly
+    assert np.array_equal(partly.predict(Xs), together)
+    with pytest.raises(ValueError, match="columns that it had"):
+        partly.update(X, np.stack([y, y], axis=1))
+
+
+def test_samples_are_reproducible(reg, data):
+    X, y, Xs = data
+    reg.fit(X, y)
+    assert np.array_equal(reg.sample_y(Xs, 2), reg.sample_y(Xs, 2, random_state=0))
+    assert not np.array_equal(reg.sample_y(Xs, 2), reg.sample_y(Xs, 2, random_state=1))
+
+
+def test_lives_in_scikit_learn(reg, data):
+    X, y, Xs = data
+    pipeline = make_pipeline(StandardScaler(), TransformedTargetRegressor(reg, func=np.sinh, inverse_func=np.arcsinh))
+    assert pipeline.fit(X, y).predict(Xs).shape == (7,)
+    assert len(cross_val_score(reg, X, y, cv=3)) == 3
+    assert clone(reg).get_params()["model"] is not None
+    assert np.array_equal(pickle.loads(pickle.dumps(reg.fit(X, y))).predict(Xs), reg.predict(Xs))
+
+
+def test_tables_keep_names(reg, data):
+    X, y, Xs = data
+    table = pd.DataFrame(X, columns=["east", "north"])
+    reg.fit(table, pd.Series(y))
+    assert list(reg.feature_names_in_) == ["east", "north"]
+    assert reg.predict(pd.DataFrame(Xs, columns=["east", "north"])).shape == (7,)
+    with pytest.raises(ValueError, match="feature names"):
+        reg.predict(pd.DataFrame(Xs, columns=["north", "east"]))
+    with pytest.raises(ValueError, match=r"must be numbers.*columns town"):
+        reg.fit(pd.DataFrame({"town": ["Oslo", "Bergen"], "east": [0.0, 1.0]}), [1.0, 2.0])
+
+
+def test_missing_values_are_counted_or_refused(reg, data):
+    X, y, Xs = data
+    clean = clone(reg).fit(X[2:], y[2:]).predict(Xs)
+    y = np.r_[np.nan, np.inf, y[2:]]
+    with pytest.warns(DroppedRows, match="2 of 60 rows"):
+        reg.fit(X, y)
+    assert np.array_equal(reg.predict(Xs), clean) and len(reg.X_) == 58
+    with pytest.raises(ValueError, match="2 of 60 rows"):
+        reg.set_params(on_missing="raise").fit(X, y)
+    with pytest.raises(ValueError, match="3 of 3 rows"):
+        reg.set_params(on_missing="drop").fit(X[:3], np.full(3, np.nan))
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (np.zeros(5), np.zeros(5), "Expected 2D array"),
+        (np.zeros((5, 1)), np.zeros(4), "inconsistent numbers of samples"),
+        (np.zeros((0, 2)), np.zeros(0), "minimum of 1 is required"),
+        (np.array([[0.0], [np.nan]]), np.zeros(2), "X contains NaN"),
+        (np.array([[0.0], [np.inf]]), np.zeros(2), "X contains infinity"),
+        (np.array([["a"], ["b"]]), np.zeros(2), "must be numbers"),
+        (np.zeros((2, 1)), np.array(["a", "b"]), "must be numbers|numeric"),
+        (np.zeros((2, 4)), np.zeros(2), "up to 3 coordinates, got 4"),
+    ],
+)
+def test_bad_observations(reg, X, y, message):
+    with pytest.raises(ValueError, match=message):
+        reg.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "message"),
+    [
+        ({"coords": "latlon"}, [[0.0, 91.0]], "Latitudes lie between"),
+        ({"coords": "latlon"}, [[0.0, 1.0, 2.0]], "two columns"),
+        ({"coords": "polar"}, [[0.0]], "`coords` must be"),
+        ({"strategy": "fast"}, [[0.0]], "`strategy` must be"),
+        ({"on_missing": "fill"}, [[0.0]], "`on_missing` must be"),
+    ],
+)
+def test_bad_options(reg, options, X, message):
+    with pytest.raises(ValueError, match=message):
+        reg.set_params(**options).fit(np.array(X), np.zeros(1))
+
+
+def test_bad_requests(reg, data):
+    X, y, Xs = data
+    with pytest.raises(NotFittedError):
+        reg.predict(Xs)
+    reg.fit(X, y)
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        reg.predict(Xs[:, :1])
+    with pytest.raises(ValueError, match="X contains NaN"):
+        reg.predict(Xs * np.nan)
+    with pytest.raises(ValueError, match="At most one"):
+        reg.predict(Xs, return_std=True, return_cov=True)
+    for q in (0.0, [0.5, 1.0], [[0.5]]):
+        with pytest.raises(ValueError, match="`q` must be probabilities"):
+            reg.predict_quantiles(Xs, q)
+    with pytest.raises(ValueError, match="`n_samples` must be at least 1"):
+        reg.sample_y(Xs, 0)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        (np.linspace(0, 1, 9)[:, None], np.full(9, 4.2)),
+        (np.zeros((6, 2)), np.arange(6.0)),
+        (np.array([[3.0]]), np.array([-2.0])),
+        (1e9 + np.arange(9.0)[:, None], np.arange(9.0)),
+        (np.arange(9)[:, None], np.arange(9)),
+        (np.arange(9.0)[:, None], 1e12 * np.arange(9.0)),
+    ],
+    ids=["constant y", "duplicates that differ", "one point", "far away", "integers", "huge y"],
+)
+def test_odd_observations_give_finite_answers(reg, X, y):
+    mean, std = reg.fit(X, y).predict(X, return_std=True)
+    assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
+    assert np.abs(mean - np.mean(y)).max() < 10 * (np.std(y) + 1)
+
+
+def test_no_targets(reg, data):
+    X, y, Xs = data
+    reg.fit(X, y)
+    mean, std = reg.predict(Xs[:0], return_std=True)
+    assert mean.shape == std.shape == (0,)
+    assert reg.sample_y(Xs[:0], 2).shape == (0, 2)
+    assert reg.predict(Xs[:0], return_cov=True)[1].shape == (0, 0)
+
+
+def test_models_by_name_and_path(small, data, tmp_path, reg):
+    X, y, Xs = data
+    path = tmp_path / "m.safetensors"
+    npax.save(path, small)
+    for model in (path, str(path)):
+        found = npax.NeuralProcessRegressor(model).fit(X, y).predict(Xs)
+        assert np.allclose(found, reg.fit(X, y).predict(Xs))
+    with pytest.raises(FileNotFoundError, match="gp-universl"):
+        npax.NeuralProcessRegressor("gp-universl").fit(X, y)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        npax.NeuralProcessRegressor(tmp_path / "nowhere.safetensors").fit(X, y)
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 255
+    path.write_bytes(content)
+    with pytest.raises(DamagedFile, match="damaged"):
+        npax.NeuralProcessRegressor(path).fit(X, y)
+    with pytest.raises(TypeError, match="`model` must be"):
+        npax.NeuralProcessRegressor(3).fit(X, y)
+
+
+def test_on_the_globe_the_dateline_is_no_border(small, rng):
+    X = np.stack([rng.uniform(170, 190, 40), rng.uniform(-10, 10, 40)], axis=1)
+    y = np.sin(X[:, 0])
+    reg = npax.NeuralProcessRegressor(small, coords="latlon").fit(X, y)
+    turned = np.stack([(X[:, 0] + 180) % 360 - 180, X[:, 1]], axis=1)
+    wrapped = npax.NeuralProcessRegressor(small, coords="latlon").fit(turned, y)
+    assert np.allclose(reg.predict(X), wrapped.predict(X), atol=1e-3)
