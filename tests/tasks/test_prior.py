@@ -1,0 +1,146 @@
+"""The pretraining prior against an exact Gaussian process in float64."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import reference
+import scipy.stats
+from tinygp import kernels
+
+from npax.tasks import GPPrior
+from npax.tasks.prior import Component, _condition
+
+DRAWS = 2_000
+
+
+@pytest.fixture(scope="module")
+def sample():
+    """2,000 tasks of at most 24 context points and 12 targets, as a compiled function of a key."""
+    with jax.numpy_dtype_promotion("standard"):
+        draw = jax.jit(lambda key: jax.vmap(GPPrior(24, 12).sample)(jr.split(key, DRAWS)))
+        return draw.lower(jr.key(0)).compile()
+
+
+@pytest.fixture(scope="module")
+def draws(sample):
+    return sample(jr.key(0))
+
+
+def test_the_posterior_is_that_of_an_exact_gaussian_process(getkey):
+    x = np.asarray(jr.uniform(getkey(), (30, 2), minval=-2, maxval=2), np.float64)
+    r2 = np.sum((x[:, None] - x[None]) ** 2, axis=-1)
+    k = 1.3 * np.exp(-0.5 * r2 / 0.8**2)
+    noise = np.asarray(jnp.exp(jr.normal(getkey(), (20,)) - 3), np.float64)
+    mask = np.arange(20) < 14
+    k_cc, k_ct, k_tt = k[:20, :20], k[:20, 20:], np.diag(k)[20:]
+    y, mean, variance = _condition(getkey(), *(jnp.asarray(a, jnp.float32) for a in (k_cc, k_ct, k_tt, noise)), mask)
+
+    seen = k[:14, :14] + np.diag(noise[:14] + 1e-5)
+    gain = np.linalg.solve(seen, k_ct[:14]).T
+    assert reference.relative(mean, gain @ np.asarray(y, np.float64)[:14]) < 1e-4
+    assert reference.relative(variance, k_tt - np.sum(gain * k_ct[:14].T, axis=-1)) < 1e-4
+
+
+def test_context_values_have_the_covariance_of_the_kernel(getkey):
+    r = np.abs(np.linspace(-1, 1, 6)[:, None] - np.linspace(-1, 1, 6)[None])
+    k = np.exp(-r)
+    operands = [jnp.asarray(a, jnp.float32) for a in (k, k[:, :1], k[0, :1], np.full(6, 0.25))]
+    y = jax.vmap(lambda key: _condition(key, *operands, jnp.ones(6, bool))[0])(jr.split(getkey(), 20_000))
+    assert np.allclose(np.cov(y.T), k + 0.25 * np.eye(6), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("family", "kernel"),
+    [
+        (0, kernels.ExpSquared(0.7)),
+        (1, kernels.Exp(0.7)),
+        (2, kernels.Matern32(0.7)),
+        (3, kernels.Matern52(0.7)),
+        (4, kernels.RationalQuadratic(scale=0.7, alpha=1.8)),
+    ],
+    ids=["squared-exponential", "matern-12", "matern-32", "matern-52", "rational-quadratic"],
+)
+def test_the_kernels_are_those_of_tinygp(family, kernel, getkey):
+    x, y = jr.normal(getkey(), (7, 1)), jr.normal(getkey(), (5, 1))
+    padded = [jnp.pad(a, ((0, 0), (0, 2))) for a in (x, y)]
+    component = component_of(family, inverse_scale=jnp.full(3, 1 / 0.7))
+    assert reference.relative(component(*padded), 2.0 * np.asarray(kernel(x[:, 0], y[:, 0]))) < 1e-5
+
+
+def test_the_periodic_kernel_is_the_textbooks(getkey):
+    x, y = (np.asarray(jr.normal(getkey(), (n, 3))) for n in (7, 5))
+    component = component_of(5, inverse_scale=jnp.zeros(3), wave_number=jnp.full(3, 2 * np.pi / 0.9))
+    sines = np.sin(np.pi * (x[:, None].astype(np.float64) - y[None]) / 0.9)
+    true = 2.0 * np.exp(-2 * np.sum(sines**2, axis=-1) * 1.4**2)
+    assert reference.relative(component(jnp.asarray(x), jnp.asarray(y)), true) < 1e-5
+
+
+def component_of(family, *, inverse_scale, wave_number=None):
+    return Component(
+        family=jnp.array(family),
+        inverse_scale=inverse_scale,
+        wave_number=jnp.zeros(3) if wave_number is None else wave_number,
+        roughness=jnp.array(1.4),
+        alpha=jnp.array(1.8),
+        variance=jnp.array(2.0),
+    )
+
+
+def test_all_draws_are_finite_and_of_the_promised_shapes(draws):
+    task = draws.task
+    assert task.xc.shape == (DRAWS, 24, 3) and task.yc.shape == (DRAWS, 24, 1) and task.mask_c.shape == (DRAWS, 24)
+    assert task.xt.shape == (DRAWS, 12, 3) and task.yt.shape == draws.mean.shape == draws.noise.shape == (DRAWS, 12, 1)
+    for leaf in jax.tree.leaves(draws):
+        assert np.isfinite(np.asarray(leaf, np.float32)).all()
+    assert (draws.variance > 0).all() and (draws.noise > 0).all()
+    assert np.asarray(task.mask_t).all(axis=1).mean() > 0.995  # hardly any factorisation breaks down
+
+
+def test_contexts_of_every_size_occur(draws):
+    mask = np.asarray(draws.task.mask_c)
+    sizes = mask.sum(axis=1)
+    assert set(sizes) == set(range(25))
+    assert 0.01 < (sizes == 0).mean() < 0.2
+    assert (np.sort(mask, axis=1)[:, ::-1] == mask).all()  # the valid points come first
+    with jax.numpy_dtype_promotion("standard"):
+        large = jax.jit(jax.vmap(GPPrior(24, 2, low=20)._size))(jr.split(jr.key(1), 500))
+    assert set(np.asarray(large)) == {20, 21, 22, 23, 24}
+
+
+def test_all_dimensions_occur_and_the_rest_is_zero(draws):
+    used = np.abs(np.asarray(draws.task.xt)).max(axis=1) > 0
+    dimension = used.sum(axis=1)
+    assert (np.sort(used, axis=1)[:, ::-1] == used).all()
+    assert np.allclose(np.bincount(dimension, minlength=4)[1:] / DRAWS, [0.4, 0.4, 0.2], atol=0.05)
+    context = np.abs(np.asarray(draws.task.xc)).max(axis=1) > 0
+    assert (context <= used).all()
+    assert np.abs(np.asarray(draws.task.xc)).max() <= 2.0 + 1e-5
+
+
+def test_half_of_the_contexts_are_standardised(draws):
+    mask = np.asarray(draws.task.mask_c)
+    y = np.where(mask, np.asarray(draws.task.yc)[..., 0], np.nan)[mask.sum(axis=1) >= 5]
+    unit = (np.abs(np.nanmean(y, axis=1)) < 1e-3) & (np.abs(np.nanstd(y, axis=1) - 1) < 1e-3)
+    assert 0.35 < unit.mean() < 0.55
+
+
+def test_targets_are_draws_from_their_posterior(draws):
+    z = (draws.task.yt - draws.mean) / jnp.sqrt(draws.variance)
+    z = np.asarray(z)[np.asarray(draws.task.mask_t)]
+    assert abs(z.mean()) < 0.03 and abs(z.var() - 1) < 0.05
+    assert scipy.stats.kstest(z[::12, 0], "norm").pvalue > 1e-3
+
+
+def test_context_informs_about_near_targets(draws):
+    """A negative control: the posterior is narrower than the prior somewhere, and its mean is not constant."""
+    ratio = draws.variance[..., 0] / jnp.max(draws.variance, axis=(1, 2))[:, None]
+    assert (np.asarray(ratio) < 0.2).mean() > 0.05
+    assert np.asarray(draws.mean).std(axis=1).max() > 0.5
+
+
+def test_the_same_key_gives_the_same_tasks(sample, draws):
+    assert eqx.tree_equal(sample(jr.key(0)), draws)
+    assert not eqx.tree_equal(sample(jr.key(1)), draws)
