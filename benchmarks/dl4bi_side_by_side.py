@@ -153,8 +153,8 @@ def _bounds(result, ceilings):
     per_exp = {name: count / ceilings["exp_g_per_s"] for name, count in exponentials.items()}
     kept = 4 * 2 * blocks * heads * head_size * nc * batch / 1e6
     return (
-        f"What bounds it: {linear:.3g} GFLOP in linear maps and {attention:.3g} in attention take {matmul:.3g} s at the "
-        "matmul ceiling; exponentials take "
+        f"What bounds it: {linear:.3g} GFLOP in linear maps and {attention:.3g} in attention take {matmul:.3g} s "
+        "at the matmul ceiling; exponentials take "
         + ", ".join(f"{seconds:.3g} s ({name})" for name, seconds in per_exp.items())
         + f". Keys and values of the context fill {kept:.3g} MB, {kept / 1e3 / ceilings['copy_gb_per_s']:.2g} s to "
         "move once: memory is no bound as long as scores stay in blocks.\n"
