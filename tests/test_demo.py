@@ -69,7 +69,7 @@ def test_demo_compares_and_writes_a_map(result, tmp_path):
     result, printed = result
     ours, nearest, gp = result.rows
     assert nearest.scores["rmse"] < ours.scores["rmse"] and gp.scores["rmse"] < ours.scores["rmse"]
-    for heading in ("RMSE", "NLL", "CRPS", "coverage", "seconds"):
+    for heading in ("RMSE", "NLL", "CRPS", "95 % cov.", "seconds"):
         assert heading in printed
     assert (tmp_path / "argo.png").read_bytes().startswith(b"\x89PNG")
     written = xr.load_dataset(tmp_path / "argo.nc")
