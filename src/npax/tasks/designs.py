@@ -43,7 +43,7 @@ def _clustered(key, n):
 def _gridded(key, n):
     """Nodes of a grid, each with points dropped on it at random: gaps and repeated points included."""
     side, points = jr.split(key)
-    nodes = jr.randint(side, (), 4, 65)
+    nodes = jr.randint(side, (), 4, 65).astype(jnp.float32)
     return jnp.round((_uniform(points, n) + 2) / 4 * nodes) / nodes * 4 - 2
 
 

@@ -84,10 +84,11 @@ class GPPrior(AbstractTasks):
         keys = iter(jr.split(key, 13))
         dx = jr.choice(next(keys), 3, p=jnp.array([0.4, 0.4, 0.2])) + 1
         active = jnp.arange(DX) < dx
-        mask = jnp.arange(self.nc) < self._size(next(keys))
+        used = active.astype(jnp.float32)
+        mask = jnp.arange(self.nc, dtype=jnp.float32) < self._size(next(keys))
 
-        xc = draw_context(next(keys), self.nc) * active
-        xt = draw_targets(next(keys), xc, mask, self.nt) * active
+        xc = draw_context(next(keys), self.nc) * used
+        xt = draw_targets(next(keys), xc, mask, self.nt) * used
 
         turn = _rotation(next(keys), dx)
         components = jax.vmap(lambda key: draw_component(key, active))(jr.split(next(keys), 2))
@@ -150,7 +151,7 @@ def draw_component(key: PRNGKeyArray, active) -> Component:
 def _rotation(key, dx):
     """A random rotation of the active coordinates in half the tasks, else the identity (as a quaternion's matrix)."""
     turned, axes = jr.split(key)
-    free = jnp.array([[1, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1]])[dx - 1]
+    free = jnp.array([[1.0, 0, 0, 0], [1, 0, 0, 1], [1, 1, 1, 1]])[dx - 1]
     q = jr.normal(axes, (4,)) * free
     w, x, y, z = jnp.where(jr.bernoulli(turned), q / jnp.linalg.norm(q), jnp.array([1.0, 0.0, 0.0, 0.0]))
     return jnp.array(
@@ -179,7 +180,7 @@ def _noise(key, nc):
     variance = jnp.exp(2 * log_std)
     degrees = jr.randint(freedom, (), 3, 9)  # of Student's t: the inverse of a chi-square mixes normals into it
     chi_square = jnp.sum(jnp.square(jr.normal(scale, (nc, 8))), axis=-1, where=jnp.arange(8) < degrees)
-    spread = (degrees - 2) / jnp.maximum(chi_square, 0.05)
+    spread = (degrees - 2).astype(jnp.float32) / jnp.maximum(chi_square, 0.05)
     return variance, variance * jnp.where(jr.bernoulli(heavy, 0.15), spread, 1.0)
 
 
@@ -195,8 +196,8 @@ def _condition(key, k_cc, k_ct, k_tt, noise, mask):
 
 
 def _standardisation(key, yc, mask):
-    n = jnp.sum(mask)
-    mean = jnp.sum(jnp.where(mask, yc, 0.0)) / jnp.maximum(n, 1)
-    std = jnp.sqrt(jnp.sum(jnp.where(mask, jnp.square(yc - mean), 0.0)) / jnp.maximum(n, 1))
+    n = jnp.maximum(jnp.sum(mask.astype(yc.dtype)), 1.0)
+    mean = jnp.sum(jnp.where(mask, yc, 0.0)) / n
+    std = jnp.sqrt(jnp.sum(jnp.where(mask, jnp.square(yc - mean), 0.0)) / n)
     chosen = jr.bernoulli(key) & (n > 1) & (std > 0.1)
     return jnp.where(chosen, mean, 0.0), jnp.where(chosen, std, 1.0)

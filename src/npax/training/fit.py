@@ -175,7 +175,7 @@ def _runner(curriculum, objective, optimizer, seeds):
         with jax.numpy_dtype_promotion("standard"):
             updates, new_opt_state = optimizer.update(grads, opt_state, params)
             new_params = optax.apply_updates(params, updates)
-        sound = jnp.isfinite(loss) & jnp.isfinite(optax.global_norm(grads))
+        sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
         new_params, new_opt_state = jax.tree.map(
             lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
         )
@@ -193,7 +193,7 @@ def _runner(curriculum, objective, optimizer, seeds):
             else:
                 many = eqx.filter_vmap(lambda model, opt, key: step(model, opt, stage, key))
                 model, opt_state, loss, bad = many(state.model, state.opt_state, jr.split(step_key, seeds))
-            state = TrainState(model, opt_state, state.step + 1, state.skipped + bad)
+            state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
             return eqx.filter(state, eqx.is_array), loss
 
         arrays, losses = jax.lax.scan(body, arrays, length=length)
@@ -214,7 +214,9 @@ def _progress_bar(shown):
 
 
 def _recent(losses, chunks=20):
-    return float(np.nanmean(np.concatenate([np.atleast_1d(chunk) for chunk in losses[-chunks:]])))
+    recent = np.concatenate([np.atleast_1d(chunk) for chunk in losses[-chunks:]])
+    sound = recent[np.isfinite(recent)]
+    return float(sound.mean()) if sound.size else float("nan")
 
 
 def _count(state):

@@ -1,0 +1,86 @@
+"""Rotary products of coordinates."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import reference
+from laws import BIASES
+
+import npax
+
+
+@pytest.fixture
+def rotary(getkey):
+    return npax.RotaryCoordinates(2, 6, 2, high=8.0, key=getkey())
+
+
+@eqx.filter_jit
+def turned(rotary, a, x):
+    return rotary.rotate(a, rotary.turns(x))
+
+
+def test_products_are_the_formula(rotary, getkey):
+    """Each pair of channels as a complex number, turned by w . x."""
+    a, x = jr.normal(getkey(), (2, 7, 6)), jr.normal(getkey(), (7, 2))
+    complex_a = np.asarray(a[..., :3], np.float64) + 1j * np.asarray(a[..., 3:], np.float64)
+    angle = np.einsum("hpx,nx->hnp", np.asarray(rotary.w, np.float64), np.asarray(x, np.float64))
+    true = complex_a * np.exp(1j * angle)
+    assert reference.relative(turned(rotary, a, x), np.concatenate([true.real, true.imag], axis=-1)) < 1e-5
+
+
+def test_products_depend_on_differences_alone(rotary, getkey):
+    q, k = jr.normal(getkey(), (2, 2, 5, 6))
+    xq, xk = (jnp.round(64 * jr.normal(getkey(), (5, 2))) / 64 for _ in range(2))
+
+    def products(shift):
+        return jnp.einsum("hqd,hkd->hqk", turned(rotary, q, xq + shift), turned(rotary, k, xk + shift))
+
+    assert reference.relative(products(4.0), products(0.0)) < 1e-4
+    assert reference.relative(products(jnp.array([0.0, 0.5])) - 0, products(0.0)) < 1e-4
+    swapped = jnp.einsum("hqd,hkd->hqk", turned(rotary, q, xk), turned(rotary, k, xq))
+    assert reference.relative(swapped, products(0.0)) > 0.1  # it tells left from right
+
+
+def test_lengths_are_kept_and_missing_coordinates_are_zeros(rotary, getkey):
+    a, x = jr.normal(getkey(), (2, 5, 6)), jr.normal(getkey(), (5, 2))
+    assert reference.relative(jnp.linalg.norm(turned(rotary, a, x), axis=-1), jnp.linalg.norm(a, axis=-1)) < 1e-5
+    line = x.at[:, 1].set(0.0)
+    assert reference.relative(turned(rotary, a, line[:, :1]), turned(rotary, a, line)) < 1e-6
+
+
+def test_angles_of_many_turns_keep_their_accuracy():
+    """One channel pair (1, 0), turned by the coordinate itself, comes out as its cosine and sine."""
+    rotary = eqx.tree_at(lambda r: r.w, npax.RotaryCoordinates(1, 2, 1, key=jr.key(0)), jnp.ones((1, 1, 1)))
+    x = np.linspace(-1000, 1000, 4001).astype(np.float32)[:, None]
+    pair = turned(rotary, jnp.broadcast_to(jnp.array([1.0, 0.0]), (1, len(x), 2)), jnp.asarray(x))[0]
+    true = np.concatenate([np.cos(x.astype(np.float64)), np.sin(x.astype(np.float64))], axis=-1)
+    assert np.abs(np.asarray(pair) - true).max() < 2e-6
+    near = x[np.abs(x) < 5][:, None]
+    slope = jax.vmap(jax.grad(lambda x: turned(rotary, jnp.array([[[1.0, 0.0]]]), x[None])[0, 0, 1]))(jnp.asarray(near))
+    assert np.abs(np.asarray(slope) - np.cos(near.astype(np.float64))).max() < 1e-5
+
+
+def test_scan_equals_dense_on_turned_products(rotary, getkey):
+    bias = BIASES["geometric"](getkey())
+    q, k, v = (jr.normal(getkey(), (2, n, 6)) for n in (20, 37, 37))
+    xq, xk = jr.normal(getkey(), (20, 2)), jr.normal(getkey(), (37, 2))
+
+    @eqx.filter_jit
+    def gradients(attend, rotary):
+        def total(rotary):
+            out = attend(turned(rotary, q, xq), turned(rotary, k, xk), v, bias=bias, xq=xq, xk=xk)
+            return jnp.sum(jnp.sin(out)), out
+
+        return eqx.filter_value_and_grad(total, has_aux=True)(rotary)
+
+    (_, dense), d_dense = gradients(npax.dense_attention, rotary)
+    (_, scan), d_scan = gradients(eqx.Partial(npax.scan_attention, block=16), rotary)
+    assert reference.relative(scan, dense) < 1e-5 and reference.relative(d_scan.w, d_dense.w) < 1e-4
+
+
+def test_an_odd_size_is_refused():
+    with pytest.raises(ValueError, match=r"`size` must be even.*got 5"):
+        npax.RotaryCoordinates(2, 5, 1, key=jr.key(0))

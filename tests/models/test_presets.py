@@ -1,0 +1,38 @@
+"""The published sizes."""
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import pytest
+
+from npax.models import presets
+from npax.serialise import count_parameters
+
+
+@pytest.mark.parametrize("name", ["tnp_kr_sa", "tnp_kr_sa_invariant", "tnp_kr_sa_rotary"])
+@pytest.mark.parametrize(("dx", "dy"), [(1, 1), (2, 3)])
+def test_presets_have_half_a_million_parameters(name, dx, dy):
+    model = eqx.filter_eval_shape(getattr(presets, name), dx, dy, key=jr.key(0))
+    assert model.dx == dx and model.dy == dy
+    assert 0.42e6 < parameters(model) < 0.55e6
+
+
+def test_the_size_of_kr2_is_pinned():
+    """6 blocks of width 64, 4 heads of 32, feed-forward 256, co-embedding [256, 128, 64], head [256, 64, 2]."""
+    attention = 3 * 64 * 128 + 128 * 64 + 64
+    feed = 64 * 256 + 256 + 256 * 64 + 64
+    norms, bias = 2 * 2 * 64, 3 * 4 * 5
+    embed = 2 * 64 + 2 * (1 * 64 + 64) + (192 * 256 + 256) + (256 * 128 + 128) + (128 * 64 + 64)
+    head = 2 * 64 + (64 * 256 + 256) + (256 * 64 + 64) + (64 * 2 + 2)
+    model = presets.tnp_kr_sa(1, 1, key=jr.key(0))
+    assert count_parameters(model) == 6 * (attention + feed + norms + bias) + embed + head
+
+
+def test_the_universal_model_takes_three_coordinates_and_tells_noise():
+    model = eqx.filter_eval_shape(presets.gp_universal, key=jr.key(0))
+    assert model.dx == 3 and model.dy == 1 and model.likelihood.size == 3
+    assert 0.42e6 < parameters(model) < 0.55e6
+
+
+def parameters(abstract):
+    return sum(a.size for a in jax.tree.leaves(abstract) if hasattr(a, "size"))

@@ -1,0 +1,80 @@
+"""The training loop."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from laws import finite
+from sines import Sines, fingerprint, tiny, train
+
+import npax
+from npax.tasks import Curriculum, Stage
+
+
+def test_training_lowers_the_loss_and_the_same_key_gives_the_same_bytes():
+    result = train()
+    assert result.losses.shape == (24,) and result.steps == 24 and result.skipped == 0 and result.seconds > 0
+    assert result.losses[-6:].mean() < result.losses[:3].mean() - 0.2
+    assert result.models == [result.model]
+    assert fingerprint(train().model) == fingerprint(result.model)
+
+
+def test_broken_tasks_are_skipped_and_counted():
+    result = train(tasks=Sines(broken=0.05))
+    assert 0 < np.sum(~np.isfinite(result.losses)) == result.skipped < 24
+    assert finite(result.model)
+    assert fingerprint(result.model) != fingerprint(tiny(jr.split(jr.key(3))[0]))
+
+
+def test_only_broken_tasks_leave_the_model_as_it_was():
+    result = train(tasks=Sines(broken=1.0))
+    assert result.skipped == 24
+    assert fingerprint(result.model) == fingerprint(tiny(jr.split(jr.key(3))[0]))
+
+
+def test_seeds_start_and_end_apart():
+    result = train(4, seeds=3)
+    assert result.losses.shape == (4, 3)
+    assert len({fingerprint(model) for model in result.models}) == 3
+    x = jnp.zeros((4, 1))
+    assert all(model(x, x, x).mean.shape == (4, 1) for model in result.models[:1])
+
+
+def test_evaluations_come_when_asked_and_at_the_end(capsys):
+    result = train(evaluate=lambda model: "score", evaluate_every=10)
+    assert result.evaluations == [(10, "score"), (20, "score"), (24, "score")]
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_shows_the_loss(capsys):
+    train(progress=True)
+    shown = capsys.readouterr().out
+    assert "training" in shown and "24/24" in shown and "loss" in shown
+
+
+def test_a_curriculum_keeps_its_proportions_and_starts():
+    stages = [(3.0, 0.0), (1.0, 0.0), (4.0, 0.5)]
+    curriculum = Curriculum(tuple(Stage(Sines(), 4, weight, start) for weight, start in stages))
+    plan = curriculum.plan(800)
+    early, late = (np.bincount(part, minlength=3) / 400 for part in (plan[:400], plan[400:]))
+    assert np.allclose(early, [0.75, 0.25, 0.0], atol=0.01)
+    assert np.allclose(late, [0.375, 0.125, 0.5], atol=0.01)
+
+
+def test_a_curriculum_trains_on_its_stages():
+    curriculum = Curriculum((Stage(Sines(), 4, 1.0), Stage(Sines(broken=1.0), 4, 1.0)))
+    result = train(tasks=curriculum)
+    stage = curriculum.plan(12)
+    assert (np.isfinite(result.losses).reshape(12, 2) == (stage == 0)[:, None]).all()
+    assert result.skipped == 2 * np.sum(stage == 1) == 12
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size", "chunk", "seeds"])
+def test_arguments_out_of_range_are_named(name):
+    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
+        train(**{"steps": 3, name: 0})
+
+
+def test_seeds_need_a_function_of_a_key():
+    with pytest.raises(ValueError, match="`seeds`=2 needs `model` to be a function"):
+        npax.fit(tiny(jr.key(0)), Sines(), steps=1, key=jr.key(0), seeds=2)
