@@ -10,6 +10,7 @@ import jax
 import typer
 
 from .. import training
+from ..pretrained import pretrained
 from ..serialise import save
 from ..training import FitResult, presets
 from ..training.checkpoint import checkpoints
@@ -62,7 +63,8 @@ def train(
     if checkpoints(folder) and not resume:
         fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
     if resume and not checkpoints(folder):
-        out.print(f"No checkpoint in {folder} yet: starting from the beginning.")
+        start = "the shipped weights" if preset in pretrained() else "the beginning"
+        out.print(f"No checkpoint in {folder} yet: starting from {start}.")
     wanted = {} if steps is None else {"steps": steps}
     try:
         with clear_errors():
