@@ -71,7 +71,8 @@ class Euclidean(Distance):
     tinygp's reduction over an axis."""
 
     def squared_distance(self, X1, X2):
-        return sum(jnp.square(a - b) for a, b in zip(X1, X2, strict=True))
+        columns = (jnp.square(a - b) for a, b in zip(X1, X2, strict=True))
+        return sum(columns, start=jnp.zeros((), X1.dtype))
 
     def distance(self, X1, X2):
         r2 = self.squared_distance(X1, X2)
