@@ -86,7 +86,9 @@ def run(
 
 def table(rows: list[Row]) -> Table:
     """Scores as a table for a terminal: °C, but for NLL (nats) and coverage."""
-    out = Table(title="Scores on the held-out profiles, °C", title_justify="left", caption="seconds: from data to scores")
+    out = Table(
+        title="Scores on the held-out profiles, °C", title_justify="left", caption="seconds: from data to scores"
+    )
     out.add_column("method", no_wrap=True)
     for heading in ("RMSE", "MAE", "NLL", "CRPS", "95 % cov.", "seconds"):
         out.add_column(heading, justify="right", no_wrap=True)
