@@ -143,7 +143,7 @@ def predict(model, context, xt) -> Float[Array, "batch 3 nt dy"]:
 
     **Shapes:** `context`: `[batch nc dx]`, `[batch nc dy]` and the mask `[batch nc]`; `xt [batch nt dx]`.
     """
-    return jax.vmap(lambda xc, yc, mask, xt: moments(model(xc, yc, xt, mask)))(*context, xt)
+    return jax.vmap(lambda context, xt: moments(model(context[0], context[1], xt, context[2])))(context, xt)
 
 
 @eqx.filter_jit
