@@ -65,6 +65,7 @@ def test_kill_9_in_training_and_in_writing_changes_no_byte(uninterrupted, tmp_pa
 
 
 def test_ctrl_c_leaves_a_checkpoint_to_resume_from(uninterrupted, tmp_path):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with Ctrl-C ignored
     calls = []
 
     def interrupt(model):

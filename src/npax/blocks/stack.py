@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 _unroll = contextvars.ContextVar("unroll", default=False)
 
@@ -18,9 +19,15 @@ def scan_blocks(through: Callable[[Any, Any], tuple[Any, Any]], carry: Any, stac
     code traced inside `unrolled()`.
     """
     arrays, rest = eqx.partition(stacked, eqx.is_array)
-    return jax.lax.scan(
-        lambda carry, block: through(carry, eqx.combine(block, rest)), carry, arrays, unroll=_unroll.get()
-    )
+
+    def body(carry, block):
+        return through(carry, eqx.combine(block, rest))
+
+    if jax.tree.leaves(arrays)[0].shape[0] == 0:  # which `lax.scan` refuses where jit is disabled
+        one = jax.tree.map(lambda a: jax.ShapeDtypeStruct(a.shape[1:], a.dtype), arrays)
+        _, out = jax.eval_shape(body, carry, one)
+        return carry, jax.tree.map(lambda a: jnp.zeros((0, *a.shape), a.dtype), out)
+    return jax.lax.scan(body, carry, arrays, unroll=_unroll.get())
 
 
 def split_last(stacked: Any) -> tuple[Any, Any]:

@@ -56,6 +56,26 @@ class Component(eqx.Module):
         return self.variance * jnp.where(self.family == _RATIONAL, rational, stationary)
 
 
+class Modulation(eqx.Module):
+    r"""A positive function that varies slowly over space: $\exp(\sum_k a_k \cos(w_k \cdot x + \phi_k))$."""
+
+    amplitude: Float[Array, " waves"]
+    wave_vector: Float[Array, "waves dx"]
+    phase: Float[Array, " waves"]
+
+    @classmethod
+    def draw(cls, key: PRNGKeyArray, waves: int = 3) -> "Modulation":
+        """Constant in two tasks of three; else its logarithm has a standard deviation of up to 0.7."""
+        uniforms, normals = jr.split(key)
+        u = jr.uniform(uniforms, (waves + 2,))
+        normal = jr.normal(normals, (waves, DX + 1))
+        size = jnp.where(u[0] < 1 / 3, 0.7 * u[1], 0.0)
+        return cls(size * (2 / waves) ** 0.5 * normal[:, 0], normal[:, 1:], 2 * jnp.pi * u[2:])
+
+    def __call__(self, x: Float[Array, "n dx"]) -> Float[Array, " n"]:
+        return jnp.exp(jnp.cos(x @ self.wave_vector.T + self.phase) @ self.amplitude)
+
+
 class GPPrior(AbstractTasks):
     r"""Gaussian processes for pretraining: each task draws its dimension, kernel, noise and design.
 
@@ -65,6 +85,7 @@ class GPPrior(AbstractTasks):
       half the tasks, rotated in half;
     - noise from nearly none (0.003) to the size of the signal; heavy-tailed in one task of seven (a Gaussian whose
       variance is itself random at each point); constant offsets and linear trends in some;
+    - in a third of the tasks each, the amplitude of the function and the noise vary over space (`Modulation`);
     - context uniform, clustered, on grids, with holes, in narrow boxes; its size log-uniform or uniform, 0 included;
     - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are.
 
@@ -81,7 +102,7 @@ class GPPrior(AbstractTasks):
     low: int = eqx.field(static=True, default=0)
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
-        keys = iter(jr.split(key, 13))
+        keys = iter(jr.split(key, 14))
         dx = jr.choice(next(keys), 3, p=jnp.array([0.4, 0.4, 0.2])) + 1
         active = jnp.arange(DX) < dx
         used = active.astype(jnp.float32)
@@ -99,12 +120,17 @@ class GPPrior(AbstractTasks):
         components = eqx.tree_at(lambda c: c.variance, components, variance)
         offset, slope = _trend(next(keys))
 
+        uneven, restless = (Modulation.draw(key) for key in jr.split(next(keys)))
+
         def kernel(x, y):
-            stationary = jax.vmap(lambda c: c(x @ turn, y @ turn))(components)
-            return jnp.sum(stationary, axis=0) + jnp.square(offset) + jnp.square(slope) * (x @ y.T)
+            stationary = jnp.sum(jax.vmap(lambda c: c(x @ turn, y @ turn))(components), axis=0)
+            stationary = uneven(x)[:, None] * stationary * uneven(y)[None, :]
+            return stationary + jnp.square(offset) + jnp.square(slope) * (x @ y.T)
 
         noise, noise_c = _noise(next(keys), self.nc)
-        k_tt = jnp.sum(variance) + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
+        noise, noise_c = noise * jnp.square(restless(xt)), noise_c * jnp.square(restless(xc))
+        k_tt = jnp.sum(variance) * jnp.square(uneven(xt))
+        k_tt = k_tt + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
         yc, mean, var = _condition(next(keys), kernel(xc, xc), kernel(xc, xt), k_tt, noise_c, mask)
         centre, scale = _standardisation(next(keys), yc, mask)
         yc, mean = (yc - centre) / scale, (mean - centre) / scale
@@ -115,7 +141,7 @@ class GPPrior(AbstractTasks):
         yc, mean, var = (jnp.where(sound, a, safe) for a, safe in ((yc, 0.0), (mean, 0.0), (var, 1.0)))
         yt = mean + jnp.sqrt(var) * jr.normal(next(keys), mean.shape)
         task = Task(xc, yc[:, None], mask & sound, xt, yt[:, None], jnp.full(self.nt, sound))
-        return PosteriorTask(task, mean[:, None], var[:, None], jnp.full((self.nt, 1), noise))
+        return PosteriorTask(task, mean[:, None], var[:, None], noise[:, None])
 
     def _size(self, key):
         """Log-uniform in half the tasks, uniform in the others."""
