@@ -6,7 +6,7 @@ demo: .venv/installed  ## map the world's ocean temperature from Argo floats: ar
 	$(BIN)/npax demo
 
 test: .venv/installed  ## the whole test suite
-	$(BIN)/python -m pytest tests
+	$(BIN)/python -m pytest tests -n auto --maxprocesses 8
 
 lint: .venv/installed  ## formatting, lint and types of the public surface
 	$(BIN)/ruff format --check src tests benchmarks

@@ -41,10 +41,10 @@ def gp_universal(
         raise ValueError(f"`batch_scale` must be at least 1, got {batch_scale}.")
     curriculum = Curriculum(
         (
-            Stage(GPPrior(64, 64), batch_size=16 * batch_scale, weight=0.6),
-            Stage(GPPrior(192, 96, low=48), batch_size=6 * batch_scale, weight=0.2, start=0.02),
-            Stage(GPPrior(512, 128, low=128), batch_size=3 * batch_scale, weight=0.17, start=0.05),
-            Stage(GPPrior(1024, 192, low=384), batch_size=2 * batch_scale, weight=0.03, start=0.9),
+            Stage(GPPrior(64, 64), batch_size=16 * batch_scale, weight=0.45),
+            Stage(GPPrior(192, 96, low=48), batch_size=6 * batch_scale, weight=0.25, start=0.02),
+            Stage(GPPrior(512, 128, low=128), batch_size=3 * batch_scale, weight=0.27, start=0.05),
+            Stage(GPPrior(1024, 192, low=384), batch_size=2 * batch_scale, weight=0.03, start=0.98),
         )
     )
     tasks = jax.jit(jax.vmap(GPPrior(64, 64, low=3).sample))(jr.split(jr.key(seed + 1), 512))
