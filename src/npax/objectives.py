@@ -16,7 +16,7 @@ def nll(model: AbstractNeuralProcess, task: Task) -> Scalar:
     """
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     log_prob = model(task.xc, task.yc, xt, task.mask_c).log_prob(yt)
-    return masked_mean(-log_prob, task.mask_t)
+    return masked_mean(-jnp.asarray(log_prob), task.mask_t)
 
 
 def function_and_noise_nll(model: AbstractNeuralProcess, posterior: PosteriorTask) -> Scalar:

@@ -1,5 +1,7 @@
 """Scan attention (KR2 §3.3): exact softmax attention with any bias, in blocks, in bounded memory."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -47,13 +49,13 @@ def scan_attention(
     k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
     q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
-    q, xq = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
+    q_padded, xq_padded = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
     k, v, xk, mask = (_pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
-    out = _blockwise((q, k, v, bias, xq, xk), mask, q_side, k_side)
+    out = _blockwise((q_padded, k, v, bias, xq_padded, xk), mask, q_side, k_side)
     return out[:, :nq]
 
 
-def _pad(a, n, axis):
+def _pad(a: Any, n: int, axis: int) -> Any:
     if a is None or a.shape[axis] == n:
         return a
     widths = [(0, n - a.shape[i] if i == axis else 0) for i in range(a.ndim)]
@@ -173,7 +175,7 @@ def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
         (d_k, d_v, d_bias, d_xk), (d_qi, d_xqi) = _loop(over_queries, start, q_parts)
         return (d_q + d_qi, d_bias, _add(d_xq, d_xqi)), (d_k, d_v, d_xk)
 
-    start = (jnp.zeros_like(q_parts[0]), _zeros(bias_learned), _zeros(q_parts[1]))
+    start = (_zeros(q_parts[0]), _zeros(bias_learned), _zeros(q_parts[1]))
     (d_q, d_bias, d_xq), (d_k, d_v, d_xk) = _loop(over_keys, start, k_parts)
     return (
         _join(d_q, 1),

@@ -67,6 +67,7 @@ def _mix_bwd(residuals, d_out):
     d_a = jnp.stack([flat @ f.reshape(-1) for f in rungs], axis=1)
     # df_s / df = n f^(n-1) without a division: each rung's slope is 4 f_(s-1)^3 times that of the rung below.
     d_anchors = [jnp.zeros_like(f) for f in anchors]
+    slope = jnp.ones_like(anchors[0])
     for s in range(len(rungs)):
         below = rungs[s - 1]
         slope = jnp.ones_like(below) if s % RUNGS == 0 else 4 * below * jnp.square(below) * slope

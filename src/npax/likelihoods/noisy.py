@@ -11,7 +11,7 @@ class NoisyNormal(dist.Distribution):
     """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive, "noise": constraints.positive}
-    support = constraints.real
+    support = constraints.real  # pyright: ignore
     reparametrized_params = ["loc", "scale", "noise"]
 
     def __init__(self, loc, scale, noise, *, validate_args=None):
@@ -37,7 +37,7 @@ class NoisyNormal(dist.Distribution):
     def sample(self, key, sample_shape=()):
         return self.observation.sample(key, sample_shape)
 
-    def log_prob(self, value):
+    def log_prob(self, value, intermediates=None):
         return self.observation.log_prob(value)
 
     def cdf(self, value):

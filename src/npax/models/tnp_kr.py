@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import TypeVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +12,8 @@ from ..bias import AbstractBias
 from ..blocks import MLP, KRBlock, LayerNorm, Linear, scan_blocks, split_last
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractNeuralProcess, clean
+
+M = TypeVar("M")
 
 
 class TNPKR(AbstractNeuralProcess):
@@ -53,8 +58,8 @@ class TNPKR(AbstractNeuralProcess):
         dy: int,
         *,
         attention: AbstractAttention | None = None,
-        bias=None,
-        rotary=None,
+        bias: AbstractBias | Callable[[PRNGKeyArray], AbstractBias] | None = None,
+        rotary: RotaryCoordinates | Callable[[PRNGKeyArray], RotaryCoordinates] | None = None,
         locations: bool = True,
         likelihood: AbstractLikelihood | None = None,
         blocks: int = 6,
@@ -86,8 +91,10 @@ class TNPKR(AbstractNeuralProcess):
                 head_size=head_size,
                 hidden=hidden,
                 attention=attention,
-                bias=_drawn(bias, AbstractBias, bias_key),
-                rotary=_drawn(rotary, RotaryCoordinates, rotary_key),
+                bias=_vary(bias, bias_key) if isinstance(bias, AbstractBias | None) else bias(bias_key),
+                rotary=_vary(rotary, rotary_key)
+                if isinstance(rotary, RotaryCoordinates | None)
+                else rotary(rotary_key),
                 key=block_key,
             )
 
@@ -124,11 +131,9 @@ class TNPKR(AbstractNeuralProcess):
         return self.co_embed(jnp.concatenate([*parts, self.embed_value(y)], axis=-1))
 
 
-def _drawn(part, kind, key):
-    """The block's own bias or rotary module: drawn by a function of a key, or the template with 10 % noise."""
-    if part is None or (callable(part) and not isinstance(part, kind)):
-        return part if part is None else part(key)
-    arrays, rest = eqx.partition(part, eqx.is_inexact_array)
+def _vary(template: M, key: PRNGKeyArray) -> M:
+    """The template with 10 % noise on its parameters: blocks that start equal need not stay alike."""
+    arrays, rest = eqx.partition(template, eqx.is_inexact_array)
     leaves, treedef = jax.tree.flatten(arrays)
     keys = jr.split(key, max(len(leaves), 1))
     noisy = [a * (1 + 0.1 * jr.normal(k, a.shape, a.dtype)) for a, k in zip(leaves, keys, strict=False)]
