@@ -11,14 +11,18 @@ HALF_SPAN = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    r"""An affine view of positions, $u = (p R - c) \circ s$: rotation `[d d]`, centre `[d]`, scale `[d]`."""
+    r"""An affine view of positions, $u = ((p - o) R - c) \circ s$: origin `[d]`, rotation `[d d]`, centre, scale `[d]`.
 
+    The origin is a corner of the context: differences to it are exact, however far from zero the context lies.
+    """
+
+    origin: np.ndarray
     rotation: np.ndarray
     centre: np.ndarray
     scale: np.ndarray
 
     def __call__(self, positions: np.ndarray) -> np.ndarray:
-        return (positions @ self.rotation - self.centre) * self.scale
+        return ((positions - self.origin) @ self.rotation - self.centre) * self.scale
 
 
 class AbstractCoordinates(abc.ABC):
@@ -45,8 +49,8 @@ class Planar(AbstractCoordinates):
         return x
 
     def frame(self, positions):
-        centre, half = _mid_and_half(positions)
-        return Frame(np.eye(positions.shape[1]), centre, HALF_SPAN / np.where(half > 0, half, HALF_SPAN))
+        low, half = _low_and_half(positions)
+        return Frame(low, np.eye(positions.shape[1]), half, HALF_SPAN / np.where(half > 0, half, HALF_SPAN))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,9 +78,9 @@ class LatLon(AbstractCoordinates):
 
     def frame(self, positions):
         rotation = _east_north_up(positions.mean(axis=0) if len(positions) else np.zeros(3))
-        centre, half = _mid_and_half(positions @ rotation)
-        half = half.max()
-        return Frame(rotation, centre, np.full(3, HALF_SPAN / (half if half > 1e-12 else HALF_SPAN)))
+        low, halves = _low_and_half(positions @ rotation)
+        half = halves.max()
+        return Frame(np.zeros(3), rotation, low + halves, np.full(3, HALF_SPAN / (half if half > 1e-12 else HALF_SPAN)))
 
 
 def coordinates(name: str) -> AbstractCoordinates:
@@ -89,12 +93,12 @@ def coordinates(name: str) -> AbstractCoordinates:
     raise ValueError(f'`coords` must be "planar" or "latlon", got {name!r}.')
 
 
-def _mid_and_half(positions):
-    """Middle and half width of the range of each column."""
+def _low_and_half(positions):
+    """Lower end and half width of the range of each column."""
     if not len(positions):
         return np.zeros(positions.shape[1]), np.zeros(positions.shape[1])
     low, high = positions.min(axis=0), positions.max(axis=0)
-    return low + (high - low) / 2, (high - low) / 2
+    return low, (high - low) / 2
 
 
 def _east_north_up(centroid):
