@@ -3,6 +3,8 @@ from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "agg")
+# One thread for each of pytest's workers. With two, jaxlib's batched factorisations can wait for each other for ever.
+os.environ.setdefault("NPROC", "1")
 # Most of the time of the tests is compilation; this halves it.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 

@@ -6,11 +6,10 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 from tinygp.kernels import Kernel
 
-from ..gp import exact_posterior
 from ..task import Task
 from ._base import AbstractTasks
 from .gp_kernels import AbstractKernelPrior, RBFPrior
-from .posterior import PosteriorTask
+from .posterior import PosteriorTask, draw_and_condition
 
 
 class GPTask(AbstractTasks):
@@ -95,14 +94,13 @@ class GPPosteriorTask(AbstractTasks):
         x, mask = self.tasks._design(design)
         nc, variance = self.tasks.nc, self.tasks.noise_std**2
         kernel, xc = self.tasks.kernel.draw(kernel_key), x[: self.tasks.nc]
-        chol = jnp.linalg.cholesky(kernel(xc, xc) + variance * jnp.eye(nc))
-        white, draw = jnp.split(jr.normal(values, (nc + x.shape[0], 1)), [nc])
-        yc = chol @ white
-        mean, var, _ = exact_posterior(kernel, variance, xc, yc[:, 0], x, mask)
+        context, targets = jr.split(values)
+        noise = jnp.full(nc, variance)
+        yc, mean, var = draw_and_condition(context, kernel(xc, xc), kernel(xc, x), kernel(x), noise, mask)
         sound = jnp.isfinite(jnp.sum(mean) + jnp.sum(var))
         mean, var = (jnp.where(sound, a, safe)[:, None] for a, safe in ((mean, 0.0), (var, 1.0)))
-        yt = mean + jnp.sqrt(var) * draw
-        return PosteriorTask(_task(x, yc, yt, mask, sound), mean, var, jnp.full(mean.shape, variance))
+        yt = mean + jnp.sqrt(var) * jr.normal(targets, mean.shape)
+        return PosteriorTask(_task(x, yc[:, None], yt, mask, sound), mean, var, jnp.full(mean.shape, variance))
 
 
 def gp_1d(kernel: AbstractKernelPrior) -> GPTask:

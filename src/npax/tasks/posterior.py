@@ -1,5 +1,8 @@
 import equinox as eqx
-from jaxtyping import Array, Float
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..task import Task
 
@@ -15,3 +18,29 @@ class PosteriorTask(eqx.Module):
     mean: Float[Array, "*batch nt dy"]
     variance: Float[Array, "*batch nt dy"]
     noise: Float[Array, "*batch nt dy"]
+
+
+def draw_and_condition(
+    key: PRNGKeyArray,
+    k_cc: Float[Array, "nc nc"],
+    k_ct: Float[Array, "nc nt"],
+    k_tt: Float[Array, " nt"],
+    noise: Float[Array, " nc"],
+    mask: Bool[Array, " nc"],
+) -> tuple[Float[Array, " nc"], Float[Array, " nt"], Float[Array, " nt"]]:
+    r"""Context values drawn from a Gaussian process, and mean and variance of the noiseless targets given them.
+
+    With $K_{cc} + \mathrm{diag}(\sigma^2) = L L^\top$, $y = L \epsilon$ and $A = L^{-1} K_{ct}$ the posterior mean is
+    $A^\top \epsilon$ and its variance $k_{tt} - \sum A^2$. Points where `mask` is `False` are independent of all.
+
+    **Cost:** one factorisation, nc³/3 + nc² nt multiplications. **Pitfall:** a program must not hold two batched
+    factorisations that do not depend on each other: on CPUs with few cores jaxlib (0.10) runs them side by side, and
+    each waits for the thread that the other holds, for ever.
+    """
+    both = mask[:, None] & mask[None, :]
+    k_cc = jnp.where(both, k_cc, 0.0) + jnp.diag(jnp.where(mask, noise, 1.0))
+    k_ct = jnp.where(mask[:, None], k_ct, 0.0)
+    chol = jnp.linalg.cholesky(k_cc)
+    white = jr.normal(key, mask.shape)
+    a = jax.scipy.linalg.solve_triangular(chol, k_ct, lower=True)
+    return chol @ white, white @ a, jnp.maximum(k_tt - jnp.sum(jnp.square(a), axis=0), 1e-6)

@@ -10,7 +10,7 @@ from ..bias.distance import squared_distance
 from ..task import Task
 from ._base import AbstractTasks
 from .designs import draw_context, draw_targets
-from .posterior import PosteriorTask
+from .posterior import PosteriorTask, draw_and_condition
 
 DX = 3
 """Coordinates of every task; those of fewer dimensions are padded with zeros."""
@@ -131,7 +131,7 @@ class GPPrior(AbstractTasks):
         noise, noise_c = noise * jnp.square(restless(xt)), noise_c * jnp.square(restless(xc))
         k_tt = jnp.sum(variance) * jnp.square(uneven(xt))
         k_tt = k_tt + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
-        yc, mean, var = _condition(next(keys), kernel(xc, xc), kernel(xc, xt), k_tt, noise_c, mask)
+        yc, mean, var = draw_and_condition(next(keys), kernel(xc, xc), kernel(xc, xt), k_tt, noise_c + 1e-5, mask)
         centre, scale = _standardisation(next(keys), yc, mask)
         yc, mean = (yc - centre) / scale, (mean - centre) / scale
         var, noise = var / jnp.square(scale), noise / jnp.square(scale)
@@ -208,17 +208,6 @@ def _noise(key, nc):
     chi_square = jnp.sum(jnp.square(jr.normal(scale, (nc, 8))), axis=-1, where=jnp.arange(8) < degrees)
     spread = (degrees - 2).astype(jnp.float32) / jnp.maximum(chi_square, 0.05)
     return variance, variance * jnp.where(jr.bernoulli(heavy, 0.15), spread, 1.0)
-
-
-def _condition(key, k_cc, k_ct, k_tt, noise, mask):
-    """Context values, and mean and variance of the targets given them. Masked points are independent of all."""
-    both = mask[:, None] & mask[None, :]
-    k_cc = jnp.where(both, k_cc, 0.0) + jnp.diag(jnp.where(mask, noise + 1e-5, 1.0))
-    k_ct = jnp.where(mask[:, None], k_ct, 0.0)
-    chol = jnp.linalg.cholesky(k_cc)
-    white = jr.normal(key, mask.shape)
-    a = jax.scipy.linalg.solve_triangular(chol, k_ct, lower=True)
-    return chol @ white, white @ a, jnp.maximum(k_tt - jnp.sum(jnp.square(a), axis=0), 1e-6)
 
 
 def _standardisation(key, yc, mask):
