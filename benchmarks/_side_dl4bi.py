@@ -35,17 +35,18 @@ def train(spec):
     params = jax.jit(lambda key: model.init({"params": key, "extra": key}, **inputs))(jr.key(0))["params"]
     state = TrainState.create(apply_fn=model.apply, params=params, tx=optimizer)
 
-    @jax.jit
     def step(state, key):
         tasks_key, step_key = jr.split(key)
         batch = SpatialBatch(**gp_1d(tasks_key, spec["batch"]))
         return model.train_step(step_key, state, batch)
 
+    # Its own loop calls one jitted step after another; a scan over steps is kinder to it.
+    steps = jax.jit(lambda state, key: jax.lax.scan(step, state, jr.split(key, spec["steps"])))
     carry, count = [state], iter(range(10**9))
 
     def run():
-        carry[0], loss = step(carry[0], jr.key(next(count)))
-        return loss
+        carry[0], losses = steps(carry[0], jr.key(next(count)))
+        return losses
 
     return run, parameters(params)
 
@@ -90,4 +91,4 @@ def gp_1d(key, batch):
 if __name__ == "__main__":
     spec = json.loads(sys.argv[1])
     run, size = {"train": train, "predict": predict}[spec["case"]](spec)
-    serve(run, {"parameters": size, "dl4bi": version("dl4bi"), "flax": version("flax")}, spec["repeats"])
+    serve(run, {"parameters": size, "dl4bi": version("dl4bi"), "flax": version("flax")}, spec["steps"])

@@ -14,7 +14,8 @@ from _worker import parameters, serve
 import npax
 from npax.bias import GeometricRBFBias, RBFNetworkBias
 from npax.models import presets
-from npax.tasks import RBFPrior, gp_1d
+from npax.tasks import Curriculum, RBFPrior, Stage, gp_1d
+from npax.training.fit import _runner, _start
 
 TRAINED = {"tisa": presets.tnp_kr_sa, "rotary + geometric": presets.tnp_kr_sa_rotary}
 PREDICTING = {
@@ -29,27 +30,17 @@ PREDICTING = {
 
 
 def train(spec):
-    """Steps of batch 32 on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
-    model, tasks = TRAINED[spec["variant"]](1, 1, key=jr.key(0)), gp_1d(RBFPrior())
+    """The chunk of steps that `npax.fit` runs, on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
+    model, curriculum = TRAINED[spec["variant"]], Curriculum((Stage(gp_1d(RBFPrior()), spec["batch"]),))
     optimizer = npax.training.yogi(100_000)
-
-    def batch_loss(model, key):
-        batch = jax.vmap(tasks.sample)(jr.split(key, spec["batch"]))
-        return jnp.mean(eqx.filter_vmap(npax.objectives.nll, in_axes=(None, 0))(model, batch))
-
-    @eqx.filter_jit
-    def step(model, opt_state, key):
-        loss, grads = eqx.filter_value_and_grad(batch_loss)(model, key)
-        updates, opt_state = optimizer.update(grads, opt_state, eqx.filter(model, eqx.is_inexact_array))
-        return eqx.apply_updates(model, updates), opt_state, loss
-
-    carry, count = [model, optimizer.init(eqx.filter(model, eqx.is_inexact_array))], iter(range(10**9))
+    state = [_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True)]
+    run_chunk = _runner(curriculum, npax.objectives.nll, optimizer, 1)
 
     def run():
-        *carry[:], loss = step(*carry, jr.key(next(count)))
-        return loss
+        state[0], losses = run_chunk(state[0], jr.key(0), 0, spec["steps"])
+        return losses
 
-    return run, parameters(eqx.filter(model, eqx.is_inexact_array))
+    return run, parameters(eqx.filter(state[0].model, eqx.is_inexact_array))
 
 
 def predict(spec):
@@ -88,4 +79,4 @@ if __name__ == "__main__":
         print(json.dumps(ceilings()))
     else:
         run, size = {"train": train, "predict": predict}[spec["case"]](spec)
-        serve(run, {"parameters": size, "optax": optax.__version__}, spec["repeats"])
+        serve(run, {"parameters": size, "optax": optax.__version__}, spec["steps"])

@@ -12,17 +12,15 @@ from collections.abc import Callable
 import jax
 
 
-def serve(run: Callable[[], object], about: dict, repeats: int) -> None:
-    """Warms up, says so, then times `repeats` calls of `run` for every line that comes in."""
+def serve(run: Callable[[], object], about: dict, steps: int) -> None:
+    """Warms up, says so, then times a call of `run`, which does `steps` steps, for every line that comes in."""
     started = time.perf_counter()
     jax.block_until_ready(run())
     _say({**about, "jax": jax.__version__, "first_call_seconds": time.perf_counter() - started})
     for _ in sys.stdin:
         started = time.perf_counter()
-        for _ in range(repeats):
-            out = run()
-        jax.block_until_ready(out)
-        seconds = (time.perf_counter() - started) / repeats
+        jax.block_until_ready(run())
+        seconds = (time.perf_counter() - started) / steps
         _say({"seconds": seconds, "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20})
 
 

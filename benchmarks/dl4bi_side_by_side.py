@@ -32,11 +32,11 @@ def main() -> None:
         print(f"ceilings: {_words(ceilings)}", flush=True)
         results = []
         if "train" in options.only:
-            spec = {"case": "train", "batch": options.batch, "repeats": options.train_steps}
+            spec = {"case": "train", "batch": options.batch, "steps": options.train_steps}
             title = f"Training step: batch {options.batch}, 50 context slots, 150 targets, tasks drawn in the step"
             results.append(side_by_side(title, spec, options, cache))
         for size in options.sizes if "predict" in options.only else []:
-            spec = {"case": "predict", "nc": size, "nt": size, "repeats": 1}
+            spec = {"case": "predict", "nc": size, "nt": size, "steps": 1}
             title = f"Inference: {size:,} context and {size:,} target points in two dimensions"
             results.append(side_by_side(title, spec, options, cache))
     about = {**circumstances(), "rounds": options.rounds}

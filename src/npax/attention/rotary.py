@@ -4,6 +4,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..matmul import matmul
+
 
 class RotaryCoordinates(eqx.Module):
     r"""Turns each pair of channels by the angle $w_{hp} \cdot x$, so that products see signed differences only:
@@ -31,8 +33,7 @@ class RotaryCoordinates(eqx.Module):
 
     def turns(self, x: Float[Array, "n dx"]) -> tuple[Float[Array, "heads n pairs"], Float[Array, "heads n pairs"]]:
         """Cosine and sine of every angle at every point."""
-        angle = jnp.einsum("hpx,nx->hnp", self.w[..., : x.shape[1]], x)
-        return cos_sin(angle)
+        return cos_sin(jax.vmap(lambda w: matmul(x, w.T))(self.w[..., : x.shape[1]]))
 
     @staticmethod
     def rotate(

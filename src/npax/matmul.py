@@ -22,8 +22,10 @@ def _forward(x, w):
 
 def _backward(residuals, d_y):
     x, w = residuals
-    narrow_first = x.shape[1] <= d_y.shape[1]  # the faster order
-    d_w = jnp.einsum("ni,no->io", x, d_y) if narrow_first else jnp.einsum("no,ni->oi", d_y, x).T
+    if x.shape[1] <= d_y.shape[1]:  # the narrow side first: the faster order
+        d_w = jnp.einsum("ni,no->io", x, d_y)
+    else:  # the barrier keeps XLA from folding the transposition back into the product
+        d_w = jax.lax.optimization_barrier(jnp.einsum("no,ni->oi", d_y, x)).T
     return d_y @ w.T, d_w
 
 
