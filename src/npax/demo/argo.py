@@ -62,7 +62,9 @@ def run(
     X, y, held_out = _split(seed, holdout, observations)
     console.print(f"[bold]{TITLE}[/]: {len(y):,} Argo profiles, {held_out.sum():,} of them held out.")
 
-    regressor = NeuralProcessRegressor(model, coords="latlon", progress=console.is_terminal, random_state=seed)
+    regressor = NeuralProcessRegressor(
+        model, coords="latlon", tile_size=64, progress=console.is_terminal, random_state=seed
+    )
     ours = _score("npax", lambda X, y, Xs: regressor.fit(X, y).predict(Xs, return_std=True), X, y, held_out, console)
     lon, lat, mean, std, seconds = _map(regressor, X[~held_out], console)
     baselines = (

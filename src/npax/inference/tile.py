@@ -16,6 +16,8 @@ from .progress import Progress
 
 OVERLAP = 0.25
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
+SHARE = 16
+"""A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
 WIDTHS = (64, 256)
 """Targets of a cell per compiled call."""
 CALL = 32
@@ -44,7 +46,7 @@ class Tiled:
 
     A context of at most `size` points is seen whole by every cell, and the answer equals that of `Exact`.
 
-    **Arguments:** those of `Exact`, and `size`: observations per cell (default 512, within what models are trained
+    **Arguments:** those of `Exact`, and `size`: observations per cell (default 128, within what models are trained
     on); `progress`: shows a progress bar.
 
     **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (2 to
@@ -60,7 +62,7 @@ class Tiled:
         y: np.ndarray,
         coordinates: AbstractCoordinates = Planar(),  # noqa: B008  (immutable)
         *,
-        size: int = 512,
+        size: int = 128,
         progress: bool = False,
     ):
         if size < 1:
@@ -90,7 +92,7 @@ class Tiled:
             return
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         points = np.clip(self.frame(positions), low, high)
-        largest = max(self.size // 4, 1)
+        largest = max(self.size // SHARE, 1)
         cells = list(_bisect(low, high, self.points, points, np.arange(len(points)), largest))
         reached = sum(len(cell.targets) for cell in cells)
         for cell, (mean, variance, function_variance) in self._answers(cells, positions):
