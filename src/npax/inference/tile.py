@@ -16,9 +16,9 @@ from .progress import Progress
 
 OVERLAP = 0.25
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
-SHARE = 16
+SHARE = 8
 """A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
-WIDTHS = (64, 256)
+WIDTHS = (16, 64, 256)
 """Targets of a cell per compiled call."""
 CALL = 32
 """What a call costs beside its targets, in targets."""
