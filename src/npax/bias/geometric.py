@@ -63,7 +63,9 @@ def _mix_fwd(a, anchors):
 def _mix_bwd(residuals, d_out):
     a, anchors = residuals
     rungs = [f for _, f in zip(range(a.shape[1]), _ladder(anchors), strict=False)]
-    d_a = jnp.concatenate([_moments(d_out, f) for f in anchors], axis=1)[:, : a.shape[1]]
+    flat = d_out.reshape(a.shape[0], -1)
+    # The rung on the left: on the right it would be a column, which XLA fills an element at a time.
+    d_a = jnp.stack([f.reshape(-1) @ flat.T for f in rungs], axis=1)
     # df_s / df = n f^(n-1) without a division: each rung's slope is 4 f_(s-1)^3 times that of the rung below.
     d_anchors = [jnp.zeros_like(f) for f in anchors]
     slope = jnp.ones_like(anchors[0])
@@ -72,17 +74,6 @@ def _mix_bwd(residuals, d_out):
         slope = jnp.ones_like(below) if s % RUNGS == 0 else 4 * below * jnp.square(below) * slope
         d_anchors[s // RUNGS] += jnp.einsum("h,hqk->qk", a[:, s], d_out) * slope
     return d_a, d_anchors
-
-
-def _moments(d_out, f):
-    """Sums over all pairs of `d_out` times each rung above the anchor `f`: `[heads RUNGS]`."""
-    flat = d_out.reshape(d_out.shape[0], -1)
-
-    # A loop, not a list: XLA would make each rung in the flat shape, where it does not vectorise.
-    def rung(f, _):
-        return jnp.square(jnp.square(f)), flat @ f.reshape(-1)
-
-    return jax.lax.scan(rung, f, length=RUNGS)[1].T
 
 
 _mix.defvjp(_mix_fwd, _mix_bwd)
