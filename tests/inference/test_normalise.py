@@ -76,3 +76,17 @@ def test_standardiser(rng):
         assert Standardiser.of(constant).std == 1 and np.allclose(Standardiser.of(constant)(constant), 0)
     empty = Standardiser.of(np.zeros((0, 2)))
     assert np.array_equal(empty.mean, [0, 0]) and np.array_equal(empty.std, [1, 1])
+
+
+@pytest.mark.parametrize("system", [Planar(), LatLon()])
+def test_many_contexts_at_once_are_as_one_by_one(system, rng):
+    contexts = [rng.uniform(-60, 60, (7, 2)), rng.uniform(0, 1e-3, (7, 2)), np.full((7, 2), 3.0)]
+    positions = np.stack([system.positions(x) for x in contexts])
+    together = system.frame(positions)(positions)
+    values = rng.normal(size=(3, 7, 2)) * [[[1.0, 1e6]]]
+    standardiser = Standardiser.of(values)
+    for i, p in enumerate(positions):
+        assert np.allclose(together[i], system.frame(p)(p), atol=1e-12)
+        assert np.allclose(standardiser(values)[i], Standardiser.of(values[i])(values[i]), atol=1e-12)
+    assert np.allclose(standardiser.undo(standardiser(values)), values)
+    assert system.frame(positions[:, :0])(positions).shape == positions.shape

@@ -68,7 +68,7 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc = context.x[context.mask], context.y[context.mask]
         drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, method="ar", include_noise=include_noise)
-        columns.append(np.asarray(drawn, np.float64) * context.standardiser.std + context.standardiser.mean)
+        columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     return np.concatenate(columns, axis=-1)
 
 

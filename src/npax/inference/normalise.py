@@ -11,7 +11,9 @@ HALF_SPAN = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class Frame:
-    r"""An affine view of positions, $u = ((p - o) R - c) \circ s$: origin `[d]`, rotation `[d d]`, centre, scale `[d]`.
+    r"""An affine view of positions, $u = ((p - o) R - c) \circ s$, each `[*contexts n d]`.
+
+    **Shapes:** `origin`, `centre`, `scale`: `[*contexts d]`; `rotation`: `[d d]` or `[*contexts d d]`.
 
     The origin is a corner of the context: differences to it are exact, however far from zero the context lies.
     """
@@ -22,7 +24,8 @@ class Frame:
     scale: np.ndarray
 
     def __call__(self, positions: np.ndarray) -> np.ndarray:
-        return ((positions - self.origin) @ self.rotation - self.centre) * self.scale
+        origin, centre, scale = (a[..., None, :] for a in (self.origin, self.centre, self.scale))
+        return ((positions - origin) @ self.rotation - centre) * scale
 
 
 class AbstractCoordinates(abc.ABC):
@@ -34,7 +37,7 @@ class AbstractCoordinates(abc.ABC):
 
     @abc.abstractmethod
     def frame(self, positions: np.ndarray) -> Frame:
-        """The view in which these positions (of a context) fill [-2, 2]."""
+        """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n d]`, one view for each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Planar(AbstractCoordinates):
 
     def frame(self, positions):
         low, half = _low_and_half(positions)
-        return Frame(low, np.eye(positions.shape[1]), half, HALF_SPAN / np.where(half > 0, half, HALF_SPAN))
+        return Frame(low, np.eye(positions.shape[-1]), half, HALF_SPAN / np.where(half > 0, half, HALF_SPAN))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,10 +80,11 @@ class LatLon(AbstractCoordinates):
         return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
 
     def frame(self, positions):
-        rotation = _east_north_up(positions.mean(axis=0) if len(positions) else np.zeros(3))
+        rotation = _east_north_up(np.sum(positions, axis=-2) / max(positions.shape[-2], 1))
         low, halves = _low_and_half(positions @ rotation)
-        half = halves.max()
-        return Frame(np.zeros(3), rotation, low + halves, np.full(3, HALF_SPAN / (half if half > 1e-12 else HALF_SPAN)))
+        half = halves.max(axis=-1, keepdims=True)
+        scale = np.broadcast_to(HALF_SPAN / np.where(half > 1e-12, half, HALF_SPAN), low.shape)
+        return Frame(np.zeros_like(low), rotation, low + halves, scale)
 
 
 def coordinates(name: str) -> AbstractCoordinates:
@@ -94,40 +98,46 @@ def coordinates(name: str) -> AbstractCoordinates:
 
 
 def _low_and_half(positions):
-    """Lower end and half width of the range of each column."""
-    if not len(positions):
-        return np.zeros(positions.shape[1]), np.zeros(positions.shape[1])
-    low, high = positions.min(axis=0), positions.max(axis=0)
+    """Lower end and half width of the range of each column; zeros where there are no positions."""
+    if not positions.shape[-2]:
+        return np.zeros(np.delete(positions.shape, -2)), np.zeros(np.delete(positions.shape, -2))
+    low, high = positions.min(axis=-2), positions.max(axis=-2)
     return low, (high - low) / 2
 
 
 def _east_north_up(centroid):
     """The orthonormal axes at a direction of the sphere, as columns; any axes where there is no direction."""
-    length = np.linalg.norm(centroid)
-    x, y, z = centroid / length if length > 1e-9 else (1.0, 0.0, 0.0)
+    length = np.linalg.norm(centroid, axis=-1, keepdims=True)
+    far = length > 1e-9
+    x, y, z = np.moveaxis(np.where(far, centroid / np.where(far, length, 1.0), [1.0, 0.0, 0.0]), -1, 0)
     lon = np.arctan2(y, x)
     flat = np.hypot(x, y)
     sin, cos = np.sin(lon), np.cos(lon)
-    east, north, up = (-sin, cos, 0.0), (-z * cos, -z * sin, flat), (flat * cos, flat * sin, z)
-    return np.array([east, north, up]).T
+    rows = ((-sin, -z * cos, flat * cos), (cos, -z * sin, flat * sin), (np.zeros_like(z), flat, z))
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
 
 
 @dataclasses.dataclass(frozen=True)
 class Standardiser:
-    """Shift and scale of `y`, per column: the context's mean and standard deviation."""
+    """Shift and scale of `y`, per context and column: the context's mean and standard deviation, `[*contexts dy]`."""
 
     mean: np.ndarray
     std: np.ndarray
 
     @classmethod
     def of(cls, y: np.ndarray) -> "Standardiser":
-        """From the context's values `[n dy]`. Where they do not vary, or there are none, the unit is kept."""
-        if not len(y):
-            return cls(np.zeros(y.shape[1]), np.ones(y.shape[1]))
-        mean = y.mean(axis=0)
-        std = y.std(axis=0)
-        varies = std > 1e-13 * np.abs(y).max(axis=0)
+        """From the context's values `[*contexts n dy]`. Where they do not vary, or there are none, the unit is kept."""
+        if not y.shape[-2]:
+            mean = np.zeros(np.delete(y.shape, -2))
+            return cls(mean, np.ones_like(mean))
+        mean = y.mean(axis=-2)
+        std = y.std(axis=-2)
+        varies = std > 1e-13 * np.abs(y).max(axis=-2)
         return cls(mean, np.where(varies, std, 1.0))
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        return (y - self.mean) / self.std
+        return (y - self.mean[..., None, :]) / self.std[..., None, :]
+
+    def undo(self, y: np.ndarray) -> np.ndarray:
+        """Values `[*contexts n dy]` back in the units of the observations."""
+        return y * self.std[..., None, :] + self.mean[..., None, :]

@@ -35,7 +35,10 @@ class Prediction(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What a model is conditioned on: normalised, float32, padded; and what undoes the normalisation of `y`."""
+    """What a model is conditioned on: normalised, float32, padded; and what undoes the normalisation of `y`.
+
+    **Shapes:** `x [*contexts n dx]`, `y [*contexts n dy]`, `mask [*contexts n]`.
+    """
 
     standardiser: Standardiser
     x: np.ndarray
@@ -92,43 +95,45 @@ class Exact:
 
 def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
     """Float32 coordinates with as many columns as the model takes; the missing ones are zeros."""
-    if positions.shape[1] > model.dx:
+    if positions.shape[-1] > model.dx:
         raise ValueError(
-            f"The model takes up to {model.dx} coordinates, got {positions.shape[1]} columns in `x`. "
+            f"The model takes up to {model.dx} coordinates, got {positions.shape[-1]} columns in `x`. "
             "Choose fewer columns, or train a model with a larger `dx`."
         )
-    return pad(positions.astype(np.float32), model.dx, axis=1)
+    return pad(positions.astype(np.float32), model.dx, axis=-1)
 
 
 def outputs(model: AbstractNeuralProcess, y: np.ndarray) -> list[tuple[Standardiser, np.ndarray]]:
     """The standardised columns of `y` in the groups that the model takes: all at once, or one by one."""
     dy = model.likelihood.dy
-    if dy not in (1, y.shape[1]):
+    if dy not in (1, y.shape[-1]):
         raise ValueError(
-            f"The model takes {dy} columns of `y`, got {y.shape[1]}. "
+            f"The model takes {dy} columns of `y`, got {y.shape[-1]}. "
             "A model with `dy` = 1 takes any number, each by itself."
         )
-    groups = [y[:, i : i + dy] for i in range(0, y.shape[1], dy)]
+    groups = [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
     standardisers = [Standardiser.of(group) for group in groups]
     return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
 
 
 def padded(x: np.ndarray, y: np.ndarray, size: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A context padded to its bucket, and the mask that tells."""
-    size = bucket(len(x)) if size is None else size
-    return pad(x, size), pad(y, size), np.arange(size) < len(x)
+    """Contexts `[*contexts n _]` padded to their bucket, and the mask that tells."""
+    n = x.shape[-2]
+    size = bucket(n) if size is None else size
+    mask = np.broadcast_to(np.arange(size) < n, (*x.shape[:-2], size))
+    return pad(x, size, axis=-2), pad(y, size, axis=-2), mask
 
 
 def restore(moments: np.ndarray, standardiser: Standardiser) -> Prediction:
-    """Moments `[3 n dy]` in the units of the observations, float64."""
+    """Moments `[3 *contexts n dy]` in the units of the observations, float64."""
     mean, *variances = moments.astype(np.float64)
-    mean = mean * standardiser.std + standardiser.mean
-    return Prediction(mean, *(variance * np.square(standardiser.std) for variance in variances))
+    square = np.square(standardiser.std)[..., None, :]
+    return Prediction(standardiser.undo(mean), *(variance * square for variance in variances))
 
 
 def side_by_side(predictions: Iterator[Prediction]) -> Prediction:
     """The columns of several predictions as one."""
-    return Prediction(*(np.concatenate(parts, axis=1) for parts in zip(*predictions, strict=True)))
+    return Prediction(*(np.concatenate(parts, axis=-1) for parts in zip(*predictions, strict=True)))
 
 
 def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:

@@ -18,10 +18,14 @@ OVERLAP = 0.25
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
 SHARE = 8
 """A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
-WIDTHS = (16, 64, 256)
+WIDTHS = (8, 16, 32, 64, 256)
 """Targets of a cell per compiled call."""
-CALL = 32
+CALL = 4
 """What a call costs beside its targets, in targets."""
+TOKENS = 1024
+"""Observations per compiled call, over all its cells, on CPUs: more do not fit their caches."""
+ACCELERATOR = 16
+"""How many times more of them an accelerator gets."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
 
@@ -32,6 +36,30 @@ class Cell(NamedTuple):
     middle: np.ndarray
     half: np.ndarray
     targets: np.ndarray
+
+
+class Batch(NamedTuple):
+    """Cells that are answered together: boxes `[cells d]`, targets `[cells width]` and which of them count."""
+
+    middle: np.ndarray
+    half: np.ndarray
+    targets: np.ndarray
+    present: np.ndarray
+
+    @classmethod
+    def of(cls, cells: list[Cell], size: int, width: int) -> "Batch":
+        """`size` cells, the missing ones without targets; the first has most, its number sets that of the columns."""
+        present = np.array([len(cell.targets) for cell in cells] + [0] * (size - len(cells)))
+        columns = -(-present[0] // width) * width
+        cells = cells + cells[:1] * (size - len(cells))
+        middle, half, targets = zip(*cells, strict=True)
+        targets = np.stack([np.resize(indices, columns) for indices in targets])
+        return cls(np.stack(middle), np.stack(half), targets, np.arange(columns) < present[:, None])
+
+    def columns(self, start: int, width: int) -> "Batch":
+        """Some of the targets of each cell."""
+        part = slice(start, start + width)
+        return self._replace(targets=self.targets[:, part], present=self.present[:, part])
 
 
 class Tiled:
@@ -95,43 +123,41 @@ class Tiled:
         largest = max(self.size // SHARE, 1)
         cells = list(_bisect(low, high, self.points, points, np.arange(len(points)), largest))
         reached = sum(len(cell.targets) for cell in cells)
-        for cell, (mean, variance, function_variance) in self._answers(cells, positions):
-            weight = _weight(cell, points[cell.targets])[:, None]
+        for batch, (mean, variance, function_variance) in self._answers(cells, positions):
+            weight = np.where(batch.present, _weight(batch, points[batch.targets]), 0.0)[..., None]
             second = np.square(mean)
-            sums[:, cell.targets] += weight * np.stack(
-                [np.ones_like(mean), mean, variance + second, function_variance + second]
-            )
-            progress.advance(len(positions) * len(cell.targets) / reached)
+            moments = weight * np.stack([np.ones_like(mean), mean, variance + second, function_variance + second])
+            np.add.at(sums, (slice(None), batch.targets), moments)
+            progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
 
-    def _answers(self, cells, positions) -> Iterator[tuple[Cell, Prediction]]:
-        """Cells, part by part, with their predictions. Each cell is conditioned once, in a batch with cells of about
-        as many targets; the device works while the host prepares what comes next."""
+    def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
+        """Batches of cells, part by part, with their predictions `[cells width dy]`. Each cell is conditioned once,
+        with others of about as many targets; the device works while the host prepares what comes next."""
         cells = sorted(cells, key=lambda cell: -len(cell.targets))
-        side = _batch_size()
-        batches = [cells[start : start + side] for start in range(0, len(cells), side)]
-        width = _best_width([len(batch[0].targets) for batch in batches])
+        size = _batch_size(self.size)
+        parts = [cells[start : start + size] for start in range(0, len(cells), size)]
+        width = _best_width([len(part[0].targets) for part in parts])
         waiting = None
-        for batch in batches:
-            frames, contexts = zip(*(self.around(cell.middle) for cell in batch), strict=True)
-            columns = [_stacked(column, side) for column in zip(*contexts, strict=True)]
-            states = [_condition_all(self.model, column) for column in columns]
-            for start in range(0, len(batch[0].targets), width):
-                parts = [cell._replace(targets=cell.targets[start : start + width]) for cell in batch]
-                xt = np.zeros((side, width, self.model.dx), np.float32)
-                for i, (part, frame) in enumerate(zip(parts, frames, strict=True)):
-                    xt[i, : len(part.targets)] = to_model(self.model, frame(positions[part.targets]))
+        for part in parts:
+            batch = Batch.of(part, size, width)
+            frame, contexts = self.around(batch.middle)
+            states = [_condition_all(self.model, context[1:]) for context in contexts]
+            for start in range(0, batch.targets.shape[1], width):
+                columns = batch.columns(start, width)
+                xt = to_model(self.model, frame(positions[columns.targets]))
                 answers = [_decode_all(self.model, state, xt) for state in states]
                 if waiting is not None:
-                    yield from _restored(*waiting)
-                waiting = parts, contexts, answers
+                    yield _restored(*waiting)
+                waiting = columns, contexts, answers
         if waiting is not None:
-            yield from _restored(*waiting)
+            yield _restored(*waiting)
 
-    def around(self, point: np.ndarray) -> tuple[Frame, list[Context]]:
-        """The observations nearest to a point of `self.frame`, normalised by themselves, and the frame they are in."""
+    def around(self, points: np.ndarray) -> tuple[Frame, list[Context]]:
+        """The observations nearest to points `[*cells d]` of `self.frame`, those of each point normalised by
+        themselves, and the frames they are in."""
         count = min(self.size, len(self.points))
-        _, nearest = self.tree.query(point, count)
-        nearest = np.sort(np.atleast_1d(nearest))
+        _, nearest = self.tree.query(points, range(1, count + 1))
+        nearest = np.sort(nearest, axis=-1)
         frame = self.coordinates.frame(self.positions[nearest])
         xc = to_model(self.model, frame(self.positions[nearest]))
         return frame, [Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[nearest])]
@@ -156,12 +182,12 @@ def _bisect(low, high, context, targets, indices, largest, depth=0) -> Iterator[
     yield from _bisect(since, high, context[~left], targets, indices, largest, depth + 1)
 
 
-def _weight(cell: Cell, points: np.ndarray) -> np.ndarray:
-    """One inside, falling smoothly to zero across each face, one half on it."""
-    half = np.where(cell.half > 0, cell.half, 1.0)
-    inside = (1 + 2 * OVERLAP - np.abs(points - cell.middle) / half) / (4 * OVERLAP)
+def _weight(box: Cell | Batch, points: np.ndarray) -> np.ndarray:
+    """One inside, falling smoothly to zero across each face, one half on it: `[*cells n]` at points `[*cells n d]`."""
+    middle, half = box.middle[..., None, :], box.half[..., None, :]
+    inside = (1 + 2 * OVERLAP - np.abs(points - middle) / np.where(half > 0, half, 1.0)) / (4 * OVERLAP)
     inside = np.clip(inside, 0.0, 1.0)
-    return np.maximum(np.prod(inside**2 * (3 - 2 * inside), axis=1), 1e-12)
+    return np.maximum(np.prod(inside**2 * (3 - 2 * inside), axis=-1), 1e-12)
 
 
 def _mixture(sums: np.ndarray) -> np.ndarray:
@@ -172,19 +198,10 @@ def _mixture(sums: np.ndarray) -> np.ndarray:
     return np.stack([mean, *(np.maximum(second / weight - np.square(mean), 0.0) for second in seconds)])
 
 
-def _restored(cells, contexts, answers):
-    """Cells with their predictions, all columns side by side."""
-    answers = [np.asarray(answer) for answer in answers]
-    for i, cell in enumerate(cells):
-        found = ((answer[i, :, : len(cell.targets)], c) for answer, c in zip(answers, contexts[i], strict=True))
-        yield cell, side_by_side(restore(values, context.standardiser) for values, context in found)
-
-
-def _stacked(contexts, side):
-    """One batch of contexts; what is missing to `side` is filled up with the first."""
-    contexts = [context[1:] for context in contexts]
-    contexts += contexts[:1] * (side - len(contexts))
-    return tuple(np.stack(parts) for parts in zip(*contexts, strict=True))
+def _restored(batch, contexts, answers):
+    """A batch with its predictions, all columns side by side."""
+    answers = (np.moveaxis(np.asarray(answer), 1, 0) for answer in answers)
+    return batch, side_by_side(restore(a, context.standardiser) for a, context in zip(answers, contexts, strict=True))
 
 
 def _best_width(counts):
@@ -203,5 +220,6 @@ def _decode_all(model, states, xt) -> Array:
     return jax.vmap(lambda state, xt: moments(model.likelihood(model.decode(state, xt))))(states, xt)
 
 
-def _batch_size():
-    return 4 if jax.default_backend() == "cpu" else 64
+def _batch_size(size):
+    """Cells of `size` observations per compiled call."""
+    return max(1, TOKENS * (1 if jax.default_backend() == "cpu" else ACCELERATOR) // size)
