@@ -5,7 +5,7 @@
 
 Each contender is a process of its own that compiles, warms up and waits; then all take turns, round after round, so
 that a slow minute of the machine hurts all alike. Ratios are of the same round. Needs an otherwise idle machine.
-Writes `results/dl4bi.md` and `.json`.
+Writes `results/dl4bi_train.md` and `results/dl4bi_predict.md`, each with its `.json`; `--only` runs one of them.
 """
 
 import argparse
@@ -30,15 +30,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         ceilings = _ceilings(cache)
         print(f"ceilings: {_words(ceilings)}", flush=True)
-        results = []
         if "train" in options.only:
             spec = {"case": "train", "batch": options.batch, "steps": options.train_steps}
             title = f"Training step: batch {options.batch}, 50 context slots, 150 targets, tasks drawn in the step"
-            results.append(side_by_side(title, spec, options, cache))
-        for size in options.sizes if "predict" in options.only else []:
-            spec = {"case": "predict", "nc": size, "nt": size, "steps": 1}
-            title = f"Inference: {size:,} context and {size:,} target points in two dimensions"
-            results.append(side_by_side(title, spec, options, cache))
+            write("dl4bi_train", [side_by_side(title, spec, options, cache)], ceilings, options)
+        if "predict" in options.only:
+            specs = [{"case": "predict", "nc": size, "nt": size, "steps": 1} for size in options.sizes]
+            title = "Inference: {0:,} context and {0:,} target points in two dimensions"
+            results = [side_by_side(title.format(spec["nc"]), spec, options, cache) for spec in specs]
+            write("dl4bi_predict", results, ceilings, options)
+
+
+def write(name: str, results: list[dict], ceilings: dict, options) -> None:
+    """Writes and prints the tables of one case."""
     about = {**circumstances(), "rounds": options.rounds}
     sections = [f"## {result['title']}\n\n{_table(result)}\n{_bounds(result, ceilings)}" for result in results]
     text = (
@@ -47,8 +51,8 @@ def main() -> None:
         "shipped (heads of 16 channels, 0.38 M parameters), or with the heads of 32 channels that the npax presets "
         f"have. Measured ceilings: {_words(ceilings)}.\n\n"
     )
-    path = write_markdown(options.name, "Beside dl4bi", text + "\n".join(sections), about)
-    write_json(options.name, {**about, "ceilings": ceilings, "results": results})
+    path = write_markdown(name, "Beside dl4bi", text + "\n".join(sections), about)
+    write_json(name, {**about, "ceilings": ceilings, "results": results})
     print(f"\n{text}" + "\n".join(sections) + f"\n{path}")
 
 
@@ -180,7 +184,6 @@ def _options():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--train-steps", type=int, default=10, help="steps per round")
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--name", default="dl4bi", help="of the result files")
     return parser.parse_args()
 
 

@@ -39,8 +39,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations.
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`.
-    - `tile_size`: observations that a tile sees. Good values: 64 (what varies
-      from place to place) to 512 (smooth fields).
+    - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
+      fields).
     - `progress`: show a progress bar over tiles.
     - `random_state`: seed of `sample_y` where that is given None.
 

@@ -14,9 +14,9 @@ from .normalise import AbstractCoordinates, Frame, Planar, Standardiser
 from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, to_model
 from .progress import Progress
 
-OVERLAP = 0.25
+OVERLAP = 0.1
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
-SHARE = 8
+SHARE = 16
 """A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
 WIDTHS = (8, 16, 32, 64, 256)
 """Targets of a cell per compiled call."""
@@ -67,18 +67,20 @@ class Tiled:
 
     Space is bisected along its longest side until a cell holds few observations. A cell answers the targets in it
     and in a margin around it, from the `size` observations nearest to its middle, in coordinates and units of its
-    own; a translation-equivariant model loses little by that (TE, Theorem 2.2). Where cells overlap, their answers
-    are mixed with weights that fade smoothly to zero at the end of a cell's reach and sum to one, so there are no
-    seams; the variance is that of the mixture. The cells depend on the context alone: a target's prediction does not
-    depend on which other targets are asked for, in this call or in another.
+    own; a translation-equivariant model loses little by that (TE, Theorem 2.2). Cells are small beside what they see,
+    and overlap little: a target far from the middle would miss observations near to it. Where cells overlap, their
+    answers are mixed with weights that fade smoothly to zero at the end of a cell's reach and sum to one, so there
+    are no seams; the variance is that of the mixture. The cells depend on the context alone: a target's prediction
+    does not depend on which other targets are asked for, in this call or in another.
 
     A context of at most `size` points is seen whole by every cell, and the answer equals that of `Exact`.
 
     **Arguments:** those of `Exact`, and `size`: observations per cell (default 128, within what models are trained
     on); `progress`: shows a progress bar.
 
-    **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (2 to
-    3 in the plane). Memory: that of one batch of cells, and O(nc + nt) floats on the host.
+    **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.5
+    on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of one batch of cells, and
+    O(nc + nt) floats on the host.
 
     **Pitfalls:** features much longer than a cell's surroundings are seen only by their slopes.
     """

@@ -25,7 +25,7 @@ _PROFILES = jnp.array(
     ]
 )
 _RATIONAL, _PERIODIC = 4, 5
-_FAMILIES = jnp.array([0.3, 0.1, 0.22, 0.13, 0.1, 0.15])
+_FAMILIES = jnp.array([0.3, 0.16, 0.22, 0.12, 0.08, 0.12])
 
 
 class Component(eqx.Module):
@@ -64,12 +64,12 @@ class Modulation(eqx.Module):
     phase: Float[Array, " waves"]
 
     @classmethod
-    def draw(cls, key: PRNGKeyArray, waves: int = 3) -> "Modulation":
-        """Constant in two tasks of three; else its logarithm has a standard deviation of up to 0.7."""
+    def draw(cls, key: PRNGKeyArray, plain, waves: int = 3) -> "Modulation":
+        """Constant in plain tasks and in one of three others; else its logarithm varies by up to 0.7 (one sigma)."""
         uniforms, normals = jr.split(key)
         u = jr.uniform(uniforms, (waves + 2,))
         normal = jr.normal(normals, (waves, DX + 1))
-        size = jnp.where(u[0] < 1 / 3, 0.7 * u[1], 0.0)
+        size = jnp.where(plain | (u[0] < 1 / 3), 0.0, 0.7 * u[1])
         return cls(size * (2 / waves) ** 0.5 * normal[:, 0], normal[:, 1:], 2 * jnp.pi * u[2:])
 
     def __call__(self, x: Float[Array, "n dx"]) -> Float[Array, " n"]:
@@ -79,13 +79,15 @@ class Modulation(eqx.Module):
 class GPPrior(AbstractTasks):
     r"""Gaussian processes for pretraining: each task draws its dimension, kernel, noise and design.
 
+    - half of the tasks are plain: one isotropic kernel, equal Gaussian noise, no trend. What is said below of sums,
+      anisotropy, trends, heavy tails and amplitudes that vary holds of the other half;
     - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
     - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
     - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; axis-wise anisotropy in
-      half the tasks, rotated in half;
-    - noise from nearly none (0.003) to the size of the signal; heavy-tailed in one task of seven (a Gaussian whose
+      half of them, rotated in half;
+    - noise from nearly none (0.003) to the size of the signal; heavy-tailed in three tasks of ten (a Gaussian whose
       variance is itself random at each point); constant offsets and linear trends in some;
-    - in a third of the tasks each, the amplitude of the function and the noise vary over space (`Modulation`);
+    - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
     - context uniform, clustered, on grids, with holes, in narrow boxes; its size log-uniform or uniform, 0 included;
     - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are.
 
@@ -102,7 +104,8 @@ class GPPrior(AbstractTasks):
     low: int = eqx.field(static=True, default=0)
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
-        keys = iter(jr.split(key, 14))
+        keys = iter(jr.split(key, 15))
+        plain = jr.bernoulli(next(keys))
         dx = jr.choice(next(keys), 3, p=jnp.array([0.4, 0.4, 0.2])) + 1
         active = jnp.arange(DX) < dx
         used = active.astype(jnp.float32)
@@ -112,22 +115,22 @@ class GPPrior(AbstractTasks):
         xt = draw_targets(next(keys), xc, mask, self.nt) * used
 
         turn = _rotation(next(keys), dx)
-        components = jax.vmap(lambda key: draw_component(key, active))(jr.split(next(keys), 2))
+        components = jax.vmap(lambda key: draw_component(key, active, plain))(jr.split(next(keys), 2))
         second, share = jr.uniform(next(keys), (2,))
-        share = jnp.where(second < 0.3, share, 0.0)
+        share = jnp.where(plain | (second > 0.6), 0.0, share)
         amplitude = jnp.exp(0.3 * jr.normal(next(keys)))
         variance = jnp.square(amplitude) * jnp.stack([1 - share, share])
         components = eqx.tree_at(lambda c: c.variance, components, variance)
-        offset, slope = _trend(next(keys))
+        offset, slope = jnp.where(plain, 0.0, _trend(next(keys)))
 
-        uneven, restless = (Modulation.draw(key) for key in jr.split(next(keys)))
+        uneven, restless = (Modulation.draw(key, plain) for key in jr.split(next(keys)))
 
         def kernel(x, y):
             stationary = jnp.sum(jax.vmap(lambda c: c(x @ turn, y @ turn))(components), axis=0)
             stationary = uneven(x)[:, None] * stationary * uneven(y)[None, :]
             return stationary + jnp.square(offset) + jnp.square(slope) * (x @ y.T)
 
-        noise, noise_c = _noise(next(keys), self.nc)
+        noise, noise_c = _noise(next(keys), self.nc, plain)
         noise, noise_c = noise * jnp.square(restless(xt)), noise_c * jnp.square(restless(xc))
         k_tt = jnp.sum(variance) * jnp.square(uneven(xt))
         k_tt = k_tt + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
@@ -152,14 +155,14 @@ class GPPrior(AbstractTasks):
         return jnp.floor(jnp.where(jr.bernoulli(which), log_uniform, low + share * (high - low)))
 
 
-def draw_component(key: PRNGKeyArray, active) -> Component:
+def draw_component(key: PRNGKeyArray, active, plain) -> Component:
     keys = iter(jr.split(key, 9))
     family = jr.choice(next(keys), len(_FAMILIES), p=_FAMILIES)
     wide = jr.uniform(next(keys), minval=jnp.log(0.05), maxval=jnp.log(5.0))
     near = jnp.log(0.3) + 0.7 * jr.normal(next(keys))
     log_scale = jnp.where(jr.bernoulli(next(keys), 0.5), wide, jnp.clip(near, jnp.log(0.05), jnp.log(5.0)))
     anisotropy, axes = jr.normal(next(keys), (2, DX))
-    log_scale = log_scale + jnp.where(anisotropy[0] > 0, 0.5 * axes, 0.0)
+    log_scale = log_scale + jnp.where(plain | (anisotropy[0] < 0), 0.0, 0.5 * axes)
     period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.4), maxval=jnp.log(3.0)))
     roughness = jnp.exp(-jr.uniform(next(keys), minval=jnp.log(0.08), maxval=jnp.log(2.0)))
     envelope = jnp.where(jr.bernoulli(next(keys), 0.6), 0.0, jnp.exp(-jnp.maximum(log_scale, 0.0)))
@@ -190,12 +193,12 @@ def _rotation(key, dx):
 
 
 def _trend(key):
-    """Standard deviations of a constant offset (half the tasks) and of linear slopes (a quarter)."""
+    """Standard deviations of a constant offset (two thirds of the tasks) and of linear slopes (a third)."""
     has, size = jr.uniform(key, (2, 2))
-    return jnp.where(has < jnp.array([0.5, 0.25]), size, 0.0)
+    return jnp.where(has < jnp.array([2 / 3, 1 / 3]), size, 0.0)
 
 
-def _noise(key, nc):
+def _noise(key, nc, plain):
     """Mean noise variance, and that of each context point: equal, or inverse-chi-square around it (heavy tails)."""
     faint, weak, strong, heavy, freedom, scale = jr.split(key, 6)
     log_std = jnp.where(
@@ -207,7 +210,7 @@ def _noise(key, nc):
     degrees = jr.randint(freedom, (), 3, 9)  # of Student's t: the inverse of a chi-square mixes normals into it
     chi_square = jnp.sum(jnp.square(jr.normal(scale, (nc, 8))), axis=-1, where=jnp.arange(8) < degrees)
     spread = (degrees - 2).astype(jnp.float32) / jnp.maximum(chi_square, 0.05)
-    return variance, variance * jnp.where(jr.bernoulli(heavy, 0.15), spread, 1.0)
+    return variance, variance * jnp.where(jr.bernoulli(heavy, 0.3) & ~plain, spread, 1.0)
 
 
 def _standardisation(key, yc, mask):
