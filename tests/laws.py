@@ -42,6 +42,10 @@ def rotary(dx):
 
 
 MODELS = {
+    "cnp": lambda key: npax.CNP(2, 1, encoder=(16,), size=16, decoder=(16,), key=key),
+    "rcnp": lambda key: npax.RCNP(2, 2, encoder=(16,), size=16, decoder=(16,), block=8, key=key),
+    "tnp-d": lambda key: npax.TNPD(2, 1, **TINY, key=key),
+    "eqtnp": lambda key: npax.EQTNP(1, 2, attention=npax.ScanAttention(block=8), **TINY, key=key),
     "locations": lambda key: npax.TNPKR(2, 1, bias=BIASES["rbf-network"], **TINY, key=key),
     "invariant": lambda key: npax.TNPKR(
         2, 2, bias=BIASES["rbf-network"], locations=False, attention=npax.DenseAttention(), **TINY, key=key
@@ -71,7 +75,7 @@ MODELS = {
 }
 """Functions of a key: tiny models that differ in everything a user chooses."""
 
-EQUIVARIANT = {"invariant", "universal", "rotary-alone", "kernel"}
+EQUIVARIANT = {"rcnp", "invariant", "universal", "rotary-alone", "kernel"}
 """The models that promise translation equivariance."""
 
 

@@ -9,7 +9,9 @@ from npax.models import presets
 from npax.serialise import count_parameters
 
 
-@pytest.mark.parametrize("name", ["tnp_kr_sa", "tnp_kr_sa_invariant", "tnp_kr_sa_rotary"])
+@pytest.mark.parametrize(
+    "name", ["cnp", "rcnp", "tnp_d", "eqtnp", "tnp_kr_sa", "tnp_kr_sa_invariant", "tnp_kr_sa_rotary"]
+)
 @pytest.mark.parametrize(("dx", "dy"), [(1, 1), (2, 3)])
 def test_presets_have_half_a_million_parameters(name, dx, dy):
     model = eqx.filter_eval_shape(getattr(presets, name), dx, dy, key=jr.key(0))

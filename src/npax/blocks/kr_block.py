@@ -1,10 +1,10 @@
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention import AbstractAttention, Memory, RotaryCoordinates
 from ..bias import AbstractBias
+from .heads import join_heads, split_heads
 from .mlp import MLP, LayerNorm, Linear
 
 
@@ -59,18 +59,15 @@ class KRBlock(eqx.Module):
     def memorise(self, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Memory:
         """What later updates read of the context tokens `zc`."""
         zc = self.attention_norm(zc)
-        k = self._turn(self._heads(self.key(zc)), xc)
-        return self.attention.memorise(k, self._heads(self.value(zc)), xc, mask)
+        k = self._turn(split_heads(self.key(zc), self.heads), xc)
+        return self.attention.memorise(k, split_heads(self.value(zc), self.heads), xc, mask)
 
     def update(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:
         """New tokens of points at `x` (context or targets), each from its own token and the memory."""
-        q = self._turn(self._heads(self.query(self.attention_norm(z))), x)
+        q = self._turn(split_heads(self.query(self.attention_norm(z)), self.heads), x)
         read = self.attention.recall(q, x, memory, self.bias)
-        z = z + self.output(jnp.moveaxis(read, 0, 1).reshape(z.shape[0], self.output.weight.shape[0]))
+        z = z + self.output(join_heads(read))
         return z + self.feed(self.feed_norm(z))
-
-    def _heads(self, a):
-        return jnp.moveaxis(a.reshape(a.shape[0], self.heads, a.shape[1] // self.heads), 1, 0)
 
     def _turn(self, a, x):
         return a if self.rotary is None else self.rotary.rotate(a, self.rotary.turns(x))

@@ -55,3 +55,8 @@ def clean(x, y, mask):
     if mask is None:
         return x, y, jnp.ones(x.shape[0], bool)
     return jnp.where(mask[:, None], x, 0.0), jnp.where(mask[:, None], y, 0.0), mask
+
+
+def masked_mean(a: Float[Array, "n size"], mask: Bool[Array, " n"]) -> Float[Array, " size"]:
+    """The mean over the points that count; zero where there are none."""
+    return jnp.sum(jnp.where(mask[:, None], a, 0.0), axis=0) / jnp.maximum(jnp.sum(mask.astype(a.dtype)), 1.0)

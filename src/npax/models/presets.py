@@ -5,7 +5,30 @@ from jaxtyping import PRNGKeyArray
 from ..attention import RotaryCoordinates, ScanAttention
 from ..bias import GeometricRBFBias, RBFNetworkBias
 from ..likelihoods import FunctionAndNoise
+from .cnp import CNP
+from .rcnp import RCNP
+from .tnp import EQTNP, TNPD
 from .tnp_kr import TNPKR
+
+
+def cnp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
+    """CNP with encoder and decoder of width 256, 0.5 M parameters as all models of the KR2 comparison."""
+    return CNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), key=key)
+
+
+def rcnp(dx: int, dy: int, *, key: PRNGKeyArray) -> RCNP:
+    """RCNP at the size of `cnp`."""
+    return RCNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), key=key)
+
+
+def tnp_d(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPD:
+    """TNP-D at the size of `tnp_kr_sa`: 6 blocks of width 64, 4 heads of 32, feed-forward 256."""
+    return TNPD(dx, dy, key=key)
+
+
+def eqtnp(dx: int, dy: int, *, key: PRNGKeyArray) -> EQTNP:
+    """EQTNP: two stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 128."""
+    return EQTNP(dx, dy, key=key)
 
 
 def tnp_kr_sa(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:

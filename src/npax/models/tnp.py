@@ -1,0 +1,158 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ..attention import AbstractAttention, ScanAttention
+from ..blocks import MLP, TransformerBlock, scan_blocks, split_last
+from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ._base import AbstractNeuralProcess, clean
+
+
+class TNPD(AbstractNeuralProcess):
+    r"""Transformer neural process, diagonal (TNP-D; Nguyen and Grover 2022), with efficient queries.
+
+    Tokens $\mathrm{MLP}([x, y, 1])$ of the context and $\mathrm{MLP}([x, 0, 0])$ of the targets pass through one stack
+    of `TransformerBlock`s, in which context and targets attend to the context. The original runs all tokens through
+    self-attention under a mask, at O((nc + nt)²); here targets and context are updated apart, to the same numbers.
+    The last block's context update feeds nothing and is not computed.
+
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: default `ScanAttention()`. `blocks`, `size`,
+    `heads`, `head_size`, `hidden`: number of blocks, token width, attention heads and their width, feed-forward
+    width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+
+    **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. The state holds each block's
+    keys and values.
+
+    **Pitfalls:** sees locations, not differences: it fails where inputs lie outside the range of its training.
+    """
+
+    embed: MLP
+    stack: TransformerBlock
+    head: MLP
+    likelihood: AbstractLikelihood
+    dx: int = eqx.field(static=True)
+    dy: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dx: int,
+        dy: int,
+        *,
+        attention: AbstractAttention | None = None,
+        likelihood: AbstractLikelihood | None = None,
+        blocks: int = 6,
+        size: int = 64,
+        heads: int = 4,
+        head_size: int = 32,
+        hidden: int = 256,
+        key: PRNGKeyArray,
+    ):
+        if blocks < 1:
+            raise ValueError(f"`blocks` must be at least 1, got {blocks}.")
+        e_key, s_key, h_key = jr.split(key, 3)
+        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        shape = {"heads": heads, "head_size": head_size, "hidden": hidden}
+        self.stack = _stack(blocks, size, ScanAttention() if attention is None else attention, **shape, key=s_key)
+        self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
+        self.dx, self.dy = dx, dy
+
+    def condition(self, xc, yc, mask=None):
+        xc, yc, mask = clean(xc, yc, mask)
+        context_blocks, last = split_last(self.stack)
+
+        def through(zc, block):
+            memory = block.memorise(zc, xc, mask)
+            return block.update(zc, xc, memory), memory
+
+        zc, memories = scan_blocks(through, self.embed(_context_features(xc, yc)), context_blocks)
+        last_memory = last.memorise(zc, xc, mask)
+        return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, last_memory)
+
+    def decode(self, state, xt):
+        return self.head(_read(self.stack, state, self.embed(_target_features(xt, self.dy)), xt))
+
+
+class EQTNP(AbstractNeuralProcess):
+    r"""Efficient-query transformer neural process (EQTNP; Feng et al. 2023): `TNPD` with weights of their own for
+    context and targets.
+
+    The context passes through self-attention blocks; the targets through as many cross-attention blocks, each of
+    which reads the context as it leaves the self-attention block of the same depth.
+
+    **Arguments**, cost, pitfalls: those of `TNPD`; `blocks` counts each of the two stacks.
+    """
+
+    embed: MLP
+    context_stack: TransformerBlock
+    target_stack: TransformerBlock
+    head: MLP
+    likelihood: AbstractLikelihood
+    dx: int = eqx.field(static=True)
+    dy: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dx: int,
+        dy: int,
+        *,
+        attention: AbstractAttention | None = None,
+        likelihood: AbstractLikelihood | None = None,
+        blocks: int = 6,
+        size: int = 64,
+        heads: int = 4,
+        head_size: int = 16,
+        hidden: int = 128,
+        key: PRNGKeyArray,
+    ):
+        if blocks < 1:
+            raise ValueError(f"`blocks` must be at least 1, got {blocks}.")
+        e_key, c_key, t_key, h_key = jr.split(key, 4)
+        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        attention = ScanAttention() if attention is None else attention
+        shape = {"heads": heads, "head_size": head_size, "hidden": hidden}
+        self.context_stack = _stack(blocks, size, attention, **shape, key=c_key)
+        self.target_stack = _stack(blocks, size, attention, **shape, key=t_key)
+        self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
+        self.dx, self.dy = dx, dy
+
+    def condition(self, xc, yc, mask=None):
+        xc, yc, mask = clean(xc, yc, mask)
+
+        def through(zc, blocks):
+            own, reader = blocks
+            zc = own.update(zc, xc, own.memorise(zc, xc, mask))
+            return zc, reader.memorise(zc, xc, mask)
+
+        zc = self.embed(_context_features(xc, yc))
+        return scan_blocks(through, zc, (self.context_stack, self.target_stack))[1]
+
+    def decode(self, state, xt):
+        return self.head(_read(self.target_stack, state, self.embed(_target_features(xt, self.dy)), xt))
+
+
+def _stack(blocks: int, size: int, attention: AbstractAttention, *, key: PRNGKeyArray, **shape) -> TransformerBlock:
+    return eqx.filter_vmap(lambda key: TransformerBlock(size, attention=attention, **shape, key=key))(
+        jr.split(key, blocks)
+    )
+
+
+def _read(stack: TransformerBlock, memories, z: Float[Array, "nt size"], xt: Float[Array, "nt dx"]):
+    """Target tokens after all blocks."""
+
+    def through(z, layer):
+        block, memory = layer
+        return block.update(z, xt, memory), None
+
+    return scan_blocks(through, z, (stack, memories))[0]
+
+
+def _context_features(xc, yc):
+    return jnp.concatenate([xc, yc, jnp.ones((xc.shape[0], 1), xc.dtype)], axis=-1)
+
+
+def _target_features(xt, dy):
+    return jnp.concatenate([xt, jnp.zeros((xt.shape[0], dy + 1), xt.dtype)], axis=-1)
