@@ -109,12 +109,12 @@ class Tiled:
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(x)
-        sums = np.zeros((4, len(x), self.y.shape[1]))
+        sums = np.zeros((len(x), 4, self.y.shape[1]))
         with Progress("Predicting", len(x), shown=self.progress) as progress:
             for start in range(0, len(x), BLOCK):
                 block = slice(start, start + BLOCK)
-                self._add(positions[block], sums[:, block], progress)
-        return restore(_mixture(sums), self.standardiser)
+                self._add(positions[block], sums[block], progress)
+        return restore(_mixture(np.moveaxis(sums, 1, 0)), self.standardiser)
 
     def _add(self, positions, sums, progress):
         """Adds the cells' weighted moments to `sums`: of one, the mean, the two second moments."""
@@ -128,8 +128,8 @@ class Tiled:
         for batch, (mean, variance, function_variance) in self._answers(cells, positions):
             weight = np.where(batch.present, _weight(batch, points[batch.targets]), 0.0)[..., None]
             second = np.square(mean)
-            moments = weight * np.stack([np.ones_like(mean), mean, variance + second, function_variance + second])
-            np.add.at(sums, (slice(None), batch.targets), moments)
+            parts = (np.ones_like(mean), mean, variance + second, function_variance + second)
+            np.add.at(sums, batch.targets, np.stack([weight * part for part in parts], axis=-2))
             progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
 
     def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
@@ -158,8 +158,8 @@ class Tiled:
         """The observations nearest to points `[*cells d]` of `self.frame`, those of each point normalised by
         themselves, and the frames they are in."""
         count = min(self.size, len(self.points))
-        _, nearest = self.tree.query(points, range(1, count + 1))
-        nearest = np.sort(nearest, axis=-1)
+        _, nearest = self.tree.query(points, count)
+        nearest = np.sort(np.reshape(nearest, (*points.shape[:-1], count)), axis=-1)
         frame = self.coordinates.frame(self.positions[nearest])
         xc = to_model(self.model, frame(self.positions[nearest]))
         return frame, [Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[nearest])]
