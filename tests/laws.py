@@ -46,6 +46,8 @@ MODELS = {
     "rcnp": lambda key: npax.RCNP(2, 2, encoder=(16,), size=16, decoder=(16,), block=8, key=key),
     "tnp-d": lambda key: npax.TNPD(2, 1, **TINY, key=key),
     "eqtnp": lambda key: npax.EQTNP(1, 2, attention=npax.ScanAttention(block=8), **TINY, key=key),
+    "lbanp": lambda key: npax.LBANP(2, 1, pseudo_tokens=5, **TINY, key=key),
+    "pt-tnp": lambda key: npax.PTTNP(1, 2, pseudo_tokens=5, **TINY, key=key),
     "locations": lambda key: npax.TNPKR(2, 1, bias=BIASES["rbf-network"], **TINY, key=key),
     "invariant": lambda key: npax.TNPKR(
         2, 2, bias=BIASES["rbf-network"], locations=False, attention=npax.DenseAttention(), **TINY, key=key

@@ -30,7 +30,15 @@ from .bias import (
     RBFNetworkBias as RBFNetworkBias,
 )
 from .inference import sample as sample
-from .models import CNP as CNP, EQTNP as EQTNP, RCNP as RCNP, TNPD as TNPD, TNPKR as TNPKR
+from .models import (
+    CNP as CNP,
+    EQTNP as EQTNP,
+    LBANP as LBANP,
+    PTTNP as PTTNP,
+    RCNP as RCNP,
+    TNPD as TNPD,
+    TNPKR as TNPKR,
+)
 from .pretrained import pretrained as pretrained
 from .serialise import load as load, save as save
 from .task import Task as Task

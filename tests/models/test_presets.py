@@ -10,7 +10,7 @@ from npax.serialise import count_parameters
 
 
 @pytest.mark.parametrize(
-    "name", ["cnp", "rcnp", "tnp_d", "eqtnp", "tnp_kr_sa", "tnp_kr_sa_invariant", "tnp_kr_sa_rotary"]
+    "name", ["cnp", "rcnp", "tnp_d", "eqtnp", "lbanp", "pt_tnp", "tnp_kr_sa", "tnp_kr_sa_invariant", "tnp_kr_sa_rotary"]
 )
 @pytest.mark.parametrize(("dx", "dy"), [(1, 1), (2, 3)])
 def test_presets_have_half_a_million_parameters(name, dx, dy):

@@ -60,3 +60,13 @@ def clean(x, y, mask):
 def masked_mean(a: Float[Array, "n size"], mask: Bool[Array, " n"]) -> Float[Array, " size"]:
     """The mean over the points that count; zero where there are none."""
     return jnp.sum(jnp.where(mask[:, None], a, 0.0), axis=0) / jnp.maximum(jnp.sum(mask.astype(a.dtype)), 1.0)
+
+
+def context_features(xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc dx+dy+1"]:
+    """What the transformers embed of an observation, $[x, y, 1]$ (TNP; Nguyen and Grover 2022)."""
+    return jnp.concatenate([xc, yc, jnp.ones((xc.shape[0], 1), xc.dtype)], axis=-1)
+
+
+def target_features(xt: Float[Array, "nt dx"], dy: int) -> Float[Array, "nt dx+{dy}+1"]:
+    """What they embed of a target, $[x, 0, 0]$."""
+    return jnp.concatenate([xt, jnp.zeros((xt.shape[0], dy + 1), xt.dtype)], axis=-1)

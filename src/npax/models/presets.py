@@ -6,6 +6,7 @@ from ..attention import RotaryCoordinates, ScanAttention
 from ..bias import GeometricRBFBias, RBFNetworkBias
 from ..likelihoods import FunctionAndNoise
 from .cnp import CNP
+from .pt_tnp import LBANP, PTTNP
 from .rcnp import RCNP
 from .tnp import EQTNP, TNPD
 from .tnp_kr import TNPKR
@@ -29,6 +30,16 @@ def tnp_d(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPD:
 def eqtnp(dx: int, dy: int, *, key: PRNGKeyArray) -> EQTNP:
     """EQTNP: two stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 128."""
     return EQTNP(dx, dy, key=key)
+
+
+def lbanp(dx: int, dy: int, *, key: PRNGKeyArray) -> LBANP:
+    """LBANP with 32 pseudo-tokens: three stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 64."""
+    return LBANP(dx, dy, pseudo_tokens=32, key=key)
+
+
+def pt_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> PTTNP:
+    """PT-TNP with 32 pseudo-tokens: two stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 128."""
+    return PTTNP(dx, dy, pseudo_tokens=32, key=key)
 
 
 def tnp_kr_sa(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:

@@ -2,12 +2,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
-from ..blocks import MLP, TransformerBlock, scan_blocks, split_last
+from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, split_last, transformer_stack
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, clean
+from ._base import AbstractNeuralProcess, clean, context_features, target_features
 
 
 class TNPD(AbstractNeuralProcess):
@@ -54,8 +54,9 @@ class TNPD(AbstractNeuralProcess):
         e_key, s_key, h_key = jr.split(key, 3)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
-        shape = {"heads": heads, "head_size": head_size, "hidden": hidden}
-        self.stack = _stack(blocks, size, ScanAttention() if attention is None else attention, **shape, key=s_key)
+        attention = ScanAttention() if attention is None else attention
+        shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
+        self.stack = transformer_stack(blocks, size, **shape, key=s_key)
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
@@ -67,12 +68,12 @@ class TNPD(AbstractNeuralProcess):
             memory = block.memorise(zc, xc, mask)
             return block.update(zc, xc, memory), memory
 
-        zc, memories = scan_blocks(through, self.embed(_context_features(xc, yc)), context_blocks)
+        zc, memories = scan_blocks(through, self.embed(context_features(xc, yc)), context_blocks)
         last_memory = last.memorise(zc, xc, mask)
         return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, last_memory)
 
     def decode(self, state, xt):
-        return self.head(_read(self.stack, state, self.embed(_target_features(xt, self.dy)), xt))
+        return self.head(read_memories(self.stack, state, self.embed(target_features(xt, self.dy)), xt))
 
 
 class EQTNP(AbstractNeuralProcess):
@@ -113,9 +114,9 @@ class EQTNP(AbstractNeuralProcess):
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
         attention = ScanAttention() if attention is None else attention
-        shape = {"heads": heads, "head_size": head_size, "hidden": hidden}
-        self.context_stack = _stack(blocks, size, attention, **shape, key=c_key)
-        self.target_stack = _stack(blocks, size, attention, **shape, key=t_key)
+        shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
+        self.context_stack = transformer_stack(blocks, size, **shape, key=c_key)
+        self.target_stack = transformer_stack(blocks, size, **shape, key=t_key)
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
@@ -127,32 +128,8 @@ class EQTNP(AbstractNeuralProcess):
             zc = own.update(zc, xc, own.memorise(zc, xc, mask))
             return zc, reader.memorise(zc, xc, mask)
 
-        zc = self.embed(_context_features(xc, yc))
+        zc = self.embed(context_features(xc, yc))
         return scan_blocks(through, zc, (self.context_stack, self.target_stack))[1]
 
     def decode(self, state, xt):
-        return self.head(_read(self.target_stack, state, self.embed(_target_features(xt, self.dy)), xt))
-
-
-def _stack(blocks: int, size: int, attention: AbstractAttention, *, key: PRNGKeyArray, **shape) -> TransformerBlock:
-    return eqx.filter_vmap(lambda key: TransformerBlock(size, attention=attention, **shape, key=key))(
-        jr.split(key, blocks)
-    )
-
-
-def _read(stack: TransformerBlock, memories, z: Float[Array, "nt size"], xt: Float[Array, "nt dx"]):
-    """Target tokens after all blocks."""
-
-    def through(z, layer):
-        block, memory = layer
-        return block.update(z, xt, memory), None
-
-    return scan_blocks(through, z, (stack, memories))[0]
-
-
-def _context_features(xc, yc):
-    return jnp.concatenate([xc, yc, jnp.ones((xc.shape[0], 1), xc.dtype)], axis=-1)
-
-
-def _target_features(xt, dy):
-    return jnp.concatenate([xt, jnp.zeros((xt.shape[0], dy + 1), xt.dtype)], axis=-1)
+        return self.head(read_memories(self.target_stack, state, self.embed(target_features(xt, self.dy)), xt))
