@@ -1,6 +1,8 @@
 """Prediction from large contexts: overlapping cells, each with its nearest observations, blended without seams."""
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import equinox as eqx
@@ -26,6 +28,8 @@ TOKENS = 1024
 """Observations per compiled call, over all its cells, on CPUs: more do not fit their caches."""
 ACCELERATOR = 16
 """How many times more of them an accelerator gets."""
+WORKERS = min(os.cpu_count() or 1, 8)
+"""Calls that run side by side."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
 
@@ -133,26 +137,32 @@ class Tiled:
             progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
 
     def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
-        """Batches of cells, part by part, with their predictions `[cells width dy]`. Each cell is conditioned once,
-        with others of about as many targets; the device works while the host prepares what comes next."""
+        """Batches of cells with their predictions `[cells width dy]`. Each cell is conditioned once, with others of
+        about as many targets. Batches are small programs, which do not fill several cores: some run side by side."""
         cells = sorted(cells, key=lambda cell: -len(cell.targets))
         size = _batch_size(self.size)
         parts = [cells[start : start + size] for start in range(0, len(cells), size)]
         width = _best_width([len(part[0].targets) for part in parts])
-        waiting = None
-        for part in parts:
+
+        def answer(part):
             batch = Batch.of(part, size, width)
             frame, contexts = self.around(batch.middle)
             states = [_condition_all(self.model, context[1:]) for context in contexts]
-            for start in range(0, batch.targets.shape[1], width):
-                columns = batch.columns(start, width)
-                xt = to_model(self.model, frame(positions[columns.targets]))
-                answers = [_decode_all(self.model, state, xt) for state in states]
-                if waiting is not None:
-                    yield _restored(*waiting)
-                waiting = columns, contexts, answers
-        if waiting is not None:
-            yield _restored(*waiting)
+            return [
+                self._answer(batch.columns(start, width), frame, positions, states, contexts)
+                for start in range(0, batch.targets.shape[1], width)
+            ]
+
+        yield from answer(parts[0])  # alone: it compiles
+        with ThreadPoolExecutor(WORKERS) as pool:
+            for answers in pool.map(answer, parts[1:]):
+                yield from answers
+
+    def _answer(self, batch, frame, positions, states, contexts):
+        xt = to_model(self.model, frame(positions[batch.targets]))
+        found = (np.moveaxis(np.asarray(_decode_all(self.model, state, xt)), 1, 0) for state in states)
+        restored = (restore(a, context.standardiser) for a, context in zip(found, contexts, strict=True))
+        return batch, side_by_side(restored)
 
     def around(self, points: np.ndarray) -> tuple[Frame, list[Context]]:
         """The observations nearest to points `[*cells d]` of `self.frame`, those of each point normalised by
@@ -198,12 +208,6 @@ def _mixture(sums: np.ndarray) -> np.ndarray:
     weight = np.where(weight > 0, weight, 1.0)
     mean = mean / weight
     return np.stack([mean, *(np.maximum(second / weight - np.square(mean), 0.0) for second in seconds)])
-
-
-def _restored(batch, contexts, answers):
-    """A batch with its predictions, all columns side by side."""
-    answers = (np.moveaxis(np.asarray(answer), 1, 0) for answer in answers)
-    return batch, side_by_side(restore(a, context.standardiser) for a, context in zip(answers, contexts, strict=True))
 
 
 def _best_width(counts):
