@@ -16,7 +16,7 @@ from .normalise import AbstractCoordinates, Frame, Planar, Standardiser
 from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, to_model
 from .progress import Progress
 
-OVERLAP = 0.1
+OVERLAP = 0.15
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
 SHARE = 16
 """A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
@@ -82,7 +82,7 @@ class Tiled:
     **Arguments:** those of `Exact`, and `size`: observations per cell (default 128, within what models are trained
     on); `progress`: shows a progress bar.
 
-    **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.5
+    **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.7
     on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of one batch of cells, and
     O(nc + nt) floats on the host.
 
