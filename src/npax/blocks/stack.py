@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
 
 _unroll = contextvars.ContextVar("unroll", default=False)
 
@@ -28,6 +29,34 @@ def scan_blocks(through: Callable[[Any, Any], tuple[Any, Any]], carry: Any, stac
         _, out = jax.eval_shape(body, carry, one)
         return carry, jax.tree.map(lambda a: jnp.zeros((0, *a.shape), a.dtype), out)
     return jax.lax.scan(body, carry, arrays, unroll=_unroll.get())
+
+
+def write_memories(stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Any:
+    """What targets read of the context at each depth of a stack of blocks that `memorise` and `update`, stacked.
+
+    The last block's update of the context feeds nothing and is not computed.
+    """
+    blocks, last = split_last(stack)
+
+    def through(zc, block):
+        memory = block.memorise(zc, xc, mask)
+        return block.update(zc, xc, memory), memory
+
+    zc, memories = scan_blocks(through, zc, blocks)
+    end = last.memorise(zc, xc, mask)
+    return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, end)
+
+
+def read_memories(
+    stack: Any, memories: Any, zt: Float[Array, "nt size"], xt: Float[Array, "nt dx"]
+) -> Float[Array, "nt size"]:
+    """Target tokens after all blocks of a stack, each with its memory of the context."""
+
+    def through(zt, layer):
+        block, memory = layer
+        return block.update(zt, xt, memory), None
+
+    return scan_blocks(through, zt, (stack, memories))[0]
 
 
 def split_last(stacked: Any) -> tuple[Any, Any]:

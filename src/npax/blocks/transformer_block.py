@@ -5,7 +5,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from ..attention import AbstractAttention, Memory
 from .heads import join_heads, split_heads
 from .mlp import MLP, LayerNorm, Linear
-from .stack import scan_blocks
 
 
 class TransformerBlock(eqx.Module):
@@ -56,15 +55,3 @@ class TransformerBlock(eqx.Module):
 def transformer_stack(blocks: int, size: int, *, key: PRNGKeyArray, **shape) -> TransformerBlock:
     """Blocks of one shape, stored as one whose arrays have a leading axis, as `scan_blocks` takes them."""
     return eqx.filter_vmap(lambda key: TransformerBlock(size, **shape, key=key))(jr.split(key, blocks))
-
-
-def read_memories(
-    stack: TransformerBlock, memories: Memory, z: Float[Array, "nt size"], xt: Float[Array, "nt dx"]
-) -> Float[Array, "nt size"]:
-    """Target tokens after all blocks, each with its memory of the context; both stacked."""
-
-    def through(z, layer):
-        block, memory = layer
-        return block.update(z, xt, memory), None
-
-    return scan_blocks(through, z, (stack, memories))[0]

@@ -100,7 +100,7 @@ def coordinates(name: str) -> AbstractCoordinates:
 def _low_and_half(positions):
     """Lower end and half width of the range of each column; zeros where there are no positions."""
     if not positions.shape[-2]:
-        return np.zeros(np.delete(positions.shape, -2)), np.zeros(np.delete(positions.shape, -2))
+        return positions.sum(axis=-2), positions.sum(axis=-2)
     low, high = positions.min(axis=-2), positions.max(axis=-2)
     return low, (high - low) / 2
 
@@ -128,8 +128,7 @@ class Standardiser:
     def of(cls, y: np.ndarray) -> "Standardiser":
         """From the context's values `[*contexts n dy]`. Where they do not vary, or there are none, the unit is kept."""
         if not y.shape[-2]:
-            mean = np.zeros(np.delete(y.shape, -2))
-            return cls(mean, np.ones_like(mean))
+            return cls(y.sum(axis=-2), np.ones_like(y.sum(axis=-2)))
         mean = y.mean(axis=-2)
         std = y.std(axis=-2)
         varies = std > 1e-13 * np.abs(y).max(axis=-2)

@@ -83,8 +83,8 @@ class Tiled:
     on); `progress`: shows a progress bar.
 
     **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.7
-    on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of one batch of cells, and
-    O(nc + nt) floats on the host.
+    on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of a batch of cells
+    for each of up to eight threads, and O(nc + nt) floats on the host.
 
     **Pitfalls:** features much longer than a cell's surroundings are seen only by their slopes.
     """

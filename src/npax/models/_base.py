@@ -50,6 +50,13 @@ class AbstractNeuralProcess(eqx.Module):
         return self.predict(self.condition(xc, yc, mask), xt)
 
 
+def at_least_one(**sizes: int) -> None:
+    """**Raises** `ValueError` for the first of the arguments that is below 1."""
+    for name, value in sizes.items():
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}.")
+
+
 def clean(x, y, mask):
     """The context with zeros under the mask, and a mask where none was given."""
     if mask is None:

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks import MLP
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, clean, masked_mean
+from ._base import AbstractNeuralProcess, at_least_one, clean, masked_mean
 
 
 class CNP(AbstractNeuralProcess):
@@ -39,6 +39,7 @@ class CNP(AbstractNeuralProcess):
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
+        at_least_one(dx=dx, dy=dy, size=size)
         e_key, d_key = jr.split(key)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.encoder = MLP([dx + dy, *encoder, size], key=e_key)

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, clean, context_features, target_features
+from ._base import AbstractNeuralProcess, at_least_one, clean, context_features, target_features
 
 
 class LBANP(AbstractNeuralProcess):
@@ -53,7 +53,7 @@ class LBANP(AbstractNeuralProcess):
         hidden: int = 64,
         key: PRNGKeyArray,
     ):
-        _check(blocks, pseudo_tokens)
+        at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads)
         e_key, u_key, r_key, m_key, a_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
@@ -119,7 +119,7 @@ class PTTNP(AbstractNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        _check(blocks, pseudo_tokens)
+        at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads)
         e_key, u_key, r_key, w_key, h_key = jr.split(key, 5)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
@@ -146,12 +146,6 @@ class PTTNP(AbstractNeuralProcess):
 
     def decode(self, state, xt):
         return self.head(read_memories(self.write_stack, state, self.embed(target_features(xt, self.dy)), xt))
-
-
-def _check(blocks, pseudo_tokens):
-    for name, value in {"blocks": blocks, "pseudo_tokens": pseudo_tokens}.items():
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
 
 
 def _without_place(tokens, x):

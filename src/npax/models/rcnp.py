@@ -6,7 +6,7 @@ from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, clean
+from ._base import AbstractNeuralProcess, at_least_one, clean
 
 
 class RCNP(AbstractNeuralProcess):
@@ -42,8 +42,7 @@ class RCNP(AbstractNeuralProcess):
         block: int = 64,
         key: PRNGKeyArray,
     ):
-        if block < 1:
-            raise ValueError(f"`block` must be at least 1, got {block}.")
+        at_least_one(dx=dx, dy=dy, size=size, block=block)
         e_key, d_key = jr.split(key)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.encoder = MLP([dx + dy, *encoder, size], key=e_key)

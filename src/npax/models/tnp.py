@@ -1,13 +1,11 @@
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
-from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, split_last, transformer_stack
+from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, clean, context_features, target_features
+from ._base import AbstractNeuralProcess, at_least_one, clean, context_features, target_features
 
 
 class TNPD(AbstractNeuralProcess):
@@ -49,8 +47,7 @@ class TNPD(AbstractNeuralProcess):
         hidden: int = 256,
         key: PRNGKeyArray,
     ):
-        if blocks < 1:
-            raise ValueError(f"`blocks` must be at least 1, got {blocks}.")
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
         e_key, s_key, h_key = jr.split(key, 3)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
@@ -62,15 +59,7 @@ class TNPD(AbstractNeuralProcess):
 
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(xc, yc, mask)
-        context_blocks, last = split_last(self.stack)
-
-        def through(zc, block):
-            memory = block.memorise(zc, xc, mask)
-            return block.update(zc, xc, memory), memory
-
-        zc, memories = scan_blocks(through, self.embed(context_features(xc, yc)), context_blocks)
-        last_memory = last.memorise(zc, xc, mask)
-        return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, last_memory)
+        return write_memories(self.stack, self.embed(context_features(xc, yc)), xc, mask)
 
     def decode(self, state, xt):
         return self.head(read_memories(self.stack, state, self.embed(target_features(xt, self.dy)), xt))
@@ -108,8 +97,7 @@ class EQTNP(AbstractNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        if blocks < 1:
-            raise ValueError(f"`blocks` must be at least 1, got {blocks}.")
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
         e_key, c_key, t_key, h_key = jr.split(key, 4)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)

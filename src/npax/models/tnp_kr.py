@@ -9,9 +9,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..attention import AbstractAttention, RotaryCoordinates, ScanAttention
 from ..bias import AbstractBias
-from ..blocks import MLP, KRBlock, LayerNorm, Linear, scan_blocks, split_last
+from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, clean
+from ._base import AbstractNeuralProcess, at_least_one, clean
 
 M = TypeVar("M")
 
@@ -69,9 +69,7 @@ class TNPKR(AbstractNeuralProcess):
         hidden: int = 256,
         key: PRNGKeyArray,
     ):
-        for name, value in {"dx": dx, "dy": dy, "blocks": blocks, "size": size, "heads": heads}.items():
-            if value < 1:
-                raise ValueError(f"`{name}` must be at least 1, got {value}.")
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
         o_key, l_key, v_key, c_key, b_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
@@ -102,26 +100,11 @@ class TNPKR(AbstractNeuralProcess):
 
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(xc, yc, mask)
-        zc = self._tokens(xc, yc, observed=1)
-        context_blocks, last = split_last(self.stack)
-
-        def through(zc, block):
-            memory = block.memorise(zc, xc, mask)
-            return block.update(zc, xc, memory), memory
-
-        zc, memories = scan_blocks(through, zc, context_blocks)
-        last_memory = last.memorise(zc, xc, mask)
-        return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, last_memory)
+        return write_memories(self.stack, self._tokens(xc, yc, observed=1), xc, mask)
 
     def decode(self, state, xt):
         zt = self._tokens(xt, jnp.zeros((xt.shape[0], self.dy), xt.dtype), observed=0)
-
-        def through(zt, layer):
-            block, memory = layer
-            return block.update(zt, xt, memory), None
-
-        zt, _ = scan_blocks(through, zt, (self.stack, state))
-        return self.head(self.norm(zt))
+        return self.head(self.norm(read_memories(self.stack, state, zt, xt)))
 
     def _tokens(self, x, y, observed):
         """KR2 eq. 2: `[n size]`."""
