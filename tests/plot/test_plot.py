@@ -110,3 +110,20 @@ def test_two_panels(coords):
 def test_bad_input_is_named(call, words, ax):
     with pytest.raises(ValueError, match=words):
         call(ax)
+
+
+def test_a_search_shows_both_minima(ax):
+    x = np.linspace(-1, 1, 21)
+    truth = (x - 0.5) ** 2
+    plot.search(ax, x, truth, np.full(21, 0.1), truth, evaluations=([0.3], [0.1]), proposed=0.3)
+    marks = {line.get_label(): line.get_xdata()[0] for line in ax.lines if line.get_marker() == "^"}
+    assert marks == {"true minimum": pytest.approx(0.5), "proposed minimum": 0.3}
+
+
+def test_regrets_are_means_over_runs(ax):
+    plot.regret(ax, [[1.0, 0.5, 0.0], [3.0, 0.5, 0.0]], label="a", first=10)
+    (line,) = ax.lines
+    np.testing.assert_allclose(line.get_xydata(), [[10, 2.0], [11, 0.5], [12, 0.0]])
+    assert ax.get_yscale() == "log" and len(ax.collections) == 1
+    with pytest.raises(ValueError, match="runs by iterations"):
+        plot.regret(ax, [1.0, 2.0])

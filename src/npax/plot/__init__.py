@@ -8,8 +8,12 @@ try:
 except ImportError as error:
     raise ImportError("`npax.plot` needs matplotlib: pip install 'npax[plot]'.") from error
 
+from .attention import attention_map as attention_map, attention_matrix as attention_matrix
+from .bayesopt import regret as regret, search as search
 from .curve import posterior as posterior
 from .equal_earth import equal_earth as equal_earth
 from .field import field as field, points as points
 from .panels import mean_and_std as mean_and_std, scattered as scattered
+from .samples import samples as samples
+from .task import task_panels as task_panels
 from .world import world as world

@@ -1,0 +1,85 @@
+"""The minimum of an expensive function of up to a few coordinates."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from ..inference.progress import Progress
+from .acquisition import AbstractAcquisition
+from .optimizer import Optimizer
+
+
+def minimize(
+    f: Callable[[np.ndarray], float],
+    bounds,
+    n_init: int = 10,
+    n_iter: int = 50,
+    acquisition: str | AbstractAcquisition = "ei",
+    model="gp-universal",
+    *,
+    random_state=None,
+    callback: Callable[[OptimizeResult], object] | None = None,
+    progress: bool = False,
+) -> OptimizeResult:
+    """The minimum of `f` in a box, in `n_init + n_iter` evaluations, by Bayesian optimisation.
+
+        result = npax.bayesopt.minimize(branin, [(-5, 10), (0, 15)], random_state=0)
+        result.x, result.fun
+
+    The first `n_init` places are quasi-random; each of the `n_iter` that follow is the most promising one by a
+    pretrained neural process that has seen all values. It is for functions that cost seconds or more: every
+    evaluation after the first ones adds about 0.1 s. For an evaluation that your own code drives, or several at a
+    time, see `Optimizer`, which this is a loop over.
+
+    **Arguments:** `f` takes `x [d]` and returns one number, noisy or not; NaN or infinity says that the evaluation
+    failed (it is left out with a `FailedEvaluation` warning, and the search goes elsewhere). `bounds`, `acquisition`,
+    `model`, `random_state`: see `Optimizer`. `callback(result)` is called after every evaluation with what is known
+    by then; if it returns true or raises `StopIteration`, the search ends. `progress`: show a progress bar.
+
+    **Returns** a `scipy.optimize.OptimizeResult`: `x [d]` and `fun`, the lowest value seen and its place; `x_iters
+    [n d]` and `func_vals [n]`, all finite values in order; `nfev`, evaluations, failed ones included; `message`,
+    `success`. With a noisy function prefer `x_model`, the evaluated place where the model believes the function to be
+    lowest, and `fun_model`, its belief there.
+
+    **Nothing is lost:** Ctrl-C ends the search and returns what is known, with `success=False`. An exception in `f`
+    is passed on with what is known in its attribute `result`.
+
+    **Raises:** `ValueError` or `TypeError` for arguments that cannot be, and for an `f` that does not return a number.
+    """
+    if n_iter < 0:
+        raise ValueError(f"`n_iter`, evaluations after the first `n_init`, must not be negative, got {n_iter}.")
+    optimizer = Optimizer(bounds, n_init=n_init, acquisition=acquisition, model=model, random_state=random_state)
+    total, message, success = n_init + n_iter, "All evaluations were made.", True
+    try:
+        with Progress("evaluations", total, shown=progress) as bar:
+            for _ in range(total):
+                x = optimizer.ask()
+                optimizer.tell(x, _value(f(x.copy())))
+                bar.advance(1)
+                if callback is not None and _stops(callback, optimizer):
+                    message = "`callback` ended the search."
+                    break
+    except KeyboardInterrupt:
+        message, success = "Interrupted.", False
+    except Exception as error:
+        error.result = optimizer.result(f"{type(error).__name__}: {error}", success=False)  # pyright: ignore
+        error.add_note("The evaluations made until then are in the attribute `result` of this exception.")
+        raise
+    result = optimizer.result(message, success)
+    result.x_model, result.fun_model = optimizer.recommend() if len(result.func_vals) else (result.x, result.fun)
+    return result
+
+
+def _value(y):
+    """What `f` returned, as one number; an array of one number is one."""
+    if isinstance(y, complex | str) or y is None or np.size(y) != 1:
+        raise TypeError(f"`f` must return one number, got {y!r}.")
+    return np.reshape(y, ())
+
+
+def _stops(callback, optimizer):
+    try:
+        return bool(callback(optimizer.result()))
+    except StopIteration:
+        return True

@@ -1,0 +1,285 @@
+"""The search for the minimum of an expensive function, one question at a time."""
+
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import scipy.stats
+from scipy.optimize import Bounds, OptimizeResult
+
+from ..inference.buckets import pad, wide_bucket
+from ..inference.normalise import HALF_SPAN
+from ..models import AbstractNeuralProcess
+from ..serialise import load
+from .acquisition import AbstractAcquisition, acquisition as acquisition_named
+from .surrogate import Evaluations, ModelSurrogate
+
+CANDIDATES = 512
+"""Candidates of each round, from all over the box and from around the best places."""
+ROUNDS = 3
+"""Of candidates; those after the first lie around the most promising ones so far."""
+CENTRES = 8
+"""Places that candidates lie around."""
+REACH = (1e-4, 0.3)
+"""Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
+
+
+class FailedEvaluation(UserWarning):
+    """The function had no finite value somewhere."""
+
+
+class Optimizer:
+    """Bayesian optimisation by questions and answers: `ask` says where to evaluate next, `tell` takes the value.
+
+        opt = npax.bayesopt.Optimizer([(-5, 10), (0, 15)], random_state=0)
+        for _ in range(30):
+            x = opt.ask()
+            opt.tell(x, experiment(x))
+        opt.result().x
+
+    The first `n_init` questions are quasi-random (Sobol). After them a pretrained neural process is conditioned on
+    all values, and the candidate of greatest promise is asked for; nothing is trained. Values may be noisy: the model
+    infers the noise.
+
+    - Several questions may be open at once (parallel workers): until it is answered, a question counts for the model
+      as answered by the median of the values, so that the next one goes elsewhere.
+    - What was evaluated before can be told without having been asked; it counts towards `n_init`.
+    - An evaluation that failed is told as NaN: it is left out of the result with a `FailedEvaluation` warning, and
+      the model is given the worst value there.
+    - Everything is plain data: an optimizer can be pickled between questions.
+
+    **Arguments:**
+
+    - `bounds`: `(low, high)` of each coordinate, finite, or a `scipy.optimize.Bounds`; as many coordinates as the
+      model takes (the pretrained ones 3).
+    - `n_init`: values to know before the model is used.
+    - `acquisition`: `"ei"`, `"ucb"`, `"thompson"` or an acquisition object of `npax.bayesopt`.
+    - `model`: the name of a pretrained model, the path of a saved one, the model itself or a
+      `NeuralProcessRegressor`, whose model is used. It predicts one column of `y`.
+    - `random_state`: a seed or a `numpy.random.Generator`; the same seed asks the same questions.
+
+    **Cost** of a question: the model on 64 evaluations (256, 1,024, ... where there are more) and 512 candidates,
+    three times. **Pitfalls:** a coordinate that spans orders of magnitude should be given as its logarithm.
+    """
+
+    def __init__(
+        self,
+        bounds,
+        *,
+        n_init: int = 10,
+        acquisition: str | AbstractAcquisition = "ei",
+        model="gp-universal",
+        random_state=None,
+    ):
+        self.low, self.high = _checked_bounds(bounds)
+        if n_init < 1:
+            raise ValueError(f"`n_init` must be at least 1, got {n_init}.")
+        self.n_init = n_init
+        self.acquisition = acquisition_named(acquisition) if isinstance(acquisition, str) else acquisition
+        if not isinstance(self.acquisition, AbstractAcquisition):
+            raise TypeError(f"`acquisition` must be a name or an acquisition object, got {acquisition!r}.")
+        self.surrogate = ModelSurrogate(_model(model))
+        if len(self.low) > self.surrogate.model.dx:
+            raise ValueError(
+                f"The model takes up to {self.surrogate.model.dx} coordinates, got {len(self.low)} pairs in `bounds`."
+            )
+        self._rng = np.random.default_rng(random_state)
+        self._design = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng)
+        self._told: list[tuple[np.ndarray, float]] = []
+        self._open: list[np.ndarray] = []
+
+    def ask(self) -> np.ndarray:
+        """Where to evaluate next: `[d]`."""
+        known = sum(np.isfinite(y) for _, y in self._told)
+        if known == 0 or len(self._told) + len(self._open) < self.n_init:
+            place = self._design.random(1)[0]
+        else:
+            place = self._most_promising()
+        x = np.clip(self.low + place * (self.high - self.low), self.low, self.high)
+        self._open.append(x)
+        return x.copy()
+
+    def tell(self, x, y) -> None:
+        """The value `y` of the function at `x [d]`, asked for or not; or many, `y [n]` at `x [n d]`.
+
+        **Raises:** `ValueError` for places outside the bounds and for shapes that do not fit; `TypeError` for values
+        that are not numbers.
+        """
+        y = _numbers(y)
+        x = np.asarray(x, np.float64)
+        if x.shape != (*y.shape, len(self.low)) and not (x.shape == self.low.shape and y.size == 1):
+            raise ValueError(
+                f"`x` must have the shape {(*y.shape, len(self.low))} for values `y` of shape {y.shape}, got {x.shape}."
+            )
+        x, y = x.reshape(-1, len(self.low)), y.reshape(-1)
+        if not np.all((self.low <= x) & (x <= self.high)):
+            raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
+        for place, value in zip(x, y, strict=True):
+            self._told.append((place, float(value)))
+            self._open = [other for other in self._open if not np.array_equal(other, place)]
+        failed = ~np.isfinite(y)
+        if failed.any():
+            lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"
+            warnings.warn(f"{lost}; left out of the result.", FailedEvaluation, stacklevel=2)
+
+    def result(self, message: str = "", success: bool = True) -> OptimizeResult:
+        """What is known so far, as SciPy says it.
+
+        `x [d]` and `fun`: the lowest value seen and its place (NaN where there is none yet); `x_iters [n d]` and
+        `func_vals [n]`: all finite values in order; `nfev`: values told, failed ones included.
+        """
+        x_iters = np.array([x for x, y in self._told if np.isfinite(y)]).reshape(-1, len(self.low))
+        func_vals = np.array([y for _, y in self._told if np.isfinite(y)])
+        x, fun = np.full(len(self.low), np.nan), np.nan
+        if len(func_vals):
+            x, fun = x_iters[func_vals.argmin()], float(func_vals.min())
+        return OptimizeResult(
+            x=x,
+            fun=fun,
+            x_iters=x_iters,
+            func_vals=func_vals,
+            nfev=len(self._told),
+            success=success and len(func_vals) > 0,
+            message=message,
+        )
+
+    def recommend(self) -> tuple[np.ndarray, float]:
+        """The evaluated place `x [d]` where the model believes the noiseless function to be lowest, and its median.
+
+        With a noisy function a better answer than the place of the lowest value, which is partly luck.
+        """
+        known = np.array([np.isfinite(y) for _, y in self._told], bool)
+        if not known.any():
+            raise ValueError("There is nothing to recommend: no evaluation had a finite value.")
+        seen, scale = self._seen()
+        mean = np.asarray(_means(self.surrogate, seen), np.float64)[: len(known)]
+        lowest = np.where(known, mean, np.inf).argmin()
+        return self._told[lowest][0].copy(), float(scale.undo(mean[lowest]))
+
+    def _most_promising(self):
+        """The place in the unit cube that promises most, after a few rounds of candidates."""
+        seen, _ = self._seen()
+        key = jr.key(self._rng.integers(2**31))
+        n = int(seen.mask.sum())
+        best = np.argsort(np.asarray(seen.y)[:n], kind="stable")[:CENTRES]
+        anywhere = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng).random(CANDIDATES // 2)
+        places = np.concatenate([anywhere, self._around(_to_cube(np.asarray(seen.x)[best]), CANDIDATES // 2)])
+        kept, promises = places[:0], np.zeros(0)
+        for _ in range(ROUNDS):
+            found = np.asarray(_promises(self.acquisition, self.surrogate, seen, jnp.asarray(_from_cube(places)), key))
+            kept, promises = np.concatenate([kept, places]), np.concatenate([promises, found])
+            order = np.argsort(-promises, kind="stable")[:CENTRES]  # NaN comes last
+            kept, promises = kept[order], promises[order]
+            places = self._around(kept, CANDIDATES)
+        return kept[0]
+
+    def _around(self, centres, n):
+        """Places in the unit cube near some of the centres."""
+        picked = centres[self._rng.integers(len(centres), size=n)]
+        reach = np.exp(self._rng.uniform(*np.log(REACH), size=(n, 1)))
+        return np.clip(picked + reach * self._rng.normal(size=picked.shape), 0.0, 1.0)
+
+    def _seen(self) -> tuple[Evaluations, "Scale"]:
+        """What the model is given: told and open questions, in its units, padded."""
+        told = np.array([y for _, y in self._told])
+        scale = Scale.of(told[np.isfinite(told)])
+        y = scale(np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan))))
+        y = np.concatenate([y, np.full(len(self._open), np.median(y))])
+        x = np.array([x for x, _ in self._told] + self._open)
+        known, size = len(y), wide_bucket(len(y), 2**30)
+        x = pad(_from_cube((x - self.low) / (self.high - self.low)), size)
+        y = pad(y.astype(np.float32), size)
+        return Evaluations(*(jnp.asarray(a) for a in (x, y, np.arange(size) < known))), scale
+
+
+class Scale(NamedTuple):
+    r"""Values as the model sees them, $(\operatorname{arsinh}((y - m) / s) - \mu) / \sigma$, with $m$ their median
+    and $s$ its distance to the lowest.
+
+    A search looks closely at low values and has no use for how bad the bad ones are: the more of the values lie near
+    the minimum, the finer this resolves them, while values far above it are counted as logarithms.
+    """
+
+    median: float
+    spread: float
+    mean: float
+    std: float
+
+    @classmethod
+    def of(cls, y: np.ndarray) -> "Scale":
+        median = float(np.median(y))
+        spread = median - float(y.min()) or float(y.std()) or 1.0
+        bent = np.arcsinh((y - median) / spread)
+        return cls(median, spread, float(bent.mean()), float(bent.std()) or 1.0)
+
+    def __call__(self, y: np.ndarray) -> np.ndarray:
+        return (np.arcsinh((y - self.median) / self.spread) - self.mean) / self.std
+
+    def undo(self, y):
+        return np.sinh(y * self.std + self.mean) * self.spread + self.median
+
+
+@eqx.filter_jit
+def _promises(acquisition, surrogate, seen, xt, key):
+    return acquisition(surrogate, seen, xt, key)
+
+
+@eqx.filter_jit
+def _means(surrogate, seen):
+    return surrogate.moments(seen, seen.x)[0]
+
+
+def _from_cube(places):
+    """From the unit cube to the coordinates that models are trained on."""
+    return (HALF_SPAN * (2 * places - 1)).astype(np.float32)
+
+
+def _to_cube(x):
+    return (x.astype(np.float64) / HALF_SPAN + 1) / 2
+
+
+def _checked_bounds(bounds):
+    """Lower and upper ends `[d]`, float64."""
+    if isinstance(bounds, Bounds):
+        bounds = np.stack(np.broadcast_arrays(bounds.lb, bounds.ub), axis=-1)
+    try:
+        pairs = np.asarray(bounds, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`bounds` must be pairs of numbers, `[(low, high), ...]`, got {bounds!r}.") from error
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
+        raise ValueError(
+            f"`bounds` must be one pair for each coordinate, `[(low, high), ...]`; got an array of shape {pairs.shape}."
+        )
+    for i, (low, high) in enumerate(pairs):
+        if not (np.isfinite(high - low) and low < high):
+            raise ValueError(f"Pair {i} of `bounds` must be finite with low < high, got ({low:g}, {high:g}).")
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _numbers(y) -> np.ndarray:
+    """Real numbers as float64. `None` and text are refused, which NumPy would convert."""
+    try:
+        if y is None or np.asarray(y).dtype.kind not in "biuf":
+            raise TypeError("not numbers")
+        return np.asarray(y, np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Values of the function must be real numbers, got {y!r}.") from error
+
+
+def _model(model) -> AbstractNeuralProcess:
+    if isinstance(model, str | Path):
+        model = load(model)
+    if not isinstance(model, AbstractNeuralProcess):
+        from ..estimators import NeuralProcessRegressor  # here, since it imports scikit-learn
+
+        if not isinstance(model, NeuralProcessRegressor):
+            raise TypeError(
+                "`model` must be the name of a pretrained model, a path, a model or a NeuralProcessRegressor; "
+                f"got {type(model).__name__}."
+            )
+        return _model(model.model)
+    return model

@@ -1,0 +1,18 @@
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+
+def samples(ax: Axes, x: ArrayLike, y: ArrayLike, *, color: str = "C0", label: str | None = "samples") -> None:
+    """Functions drawn from a 1-D prediction, as thin lines; goes well over `posterior`.
+
+    **Shapes:** `x [n]`, in any order; `y [samples n]`.
+    """
+    x, y = np.asarray(x, float).ravel(), np.asarray(y, float)
+    if y.ndim != 2 or y.shape[1] != x.size:
+        raise ValueError(f"`y` must be [samples, {x.size}], one row per function over the {x.size} `x`, got {y.shape}.")
+    order = np.argsort(x)
+    lines = ax.plot(x[order], y[:, order].T, color=color, linewidth=0.8, alpha=min(1.0, 0.25 + 2 / max(len(y), 1)))
+    if lines and label:
+        lines[0].set_label(label)
+        ax.legend(frameon=False)

@@ -1,0 +1,41 @@
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
+
+from ._grid import robust_limits
+from .field import field, points
+from .panels import MAPS
+
+TITLES = ("task", "uncertainty", "prediction", "truth")
+
+
+def task_panels(
+    axes: Sequence[Axes] | np.ndarray,
+    x: ArrayLike,
+    y: ArrayLike,
+    mean: ArrayLike,
+    std: ArrayLike,
+    truth: ArrayLike,
+    context: tuple[ArrayLike, ArrayLike],
+) -> None:
+    """A 2-D task in the four panels of KR2's figures: observations, standard deviation, mean, truth.
+
+    Observations, prediction and truth share their colours, so that they can be compared by eye.
+
+    **Shapes:** `x [nx]`, `y [ny]`: the nodes of a grid; `mean`, `std`, `truth [ny nx]`; `context`: a pair of locations
+    `[nc 2]` and values `[nc]`. `axes`: four of them.
+    """
+    if len(axes) != 4:
+        raise ValueError(f"`axes` must be four, got {len(axes)}.")
+    xc, yc = (np.asarray(a, float) for a in context)
+    mean, truth = np.asarray(mean, float), np.asarray(truth, float)
+    low, high = robust_limits(truth)
+    limits = (float(low), float(high))
+    points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), cmap=MAPS[0], limits=limits)
+    field(axes[1], x, y, std, cmap=MAPS[1])
+    field(axes[2], x, y, mean, cmap=MAPS[0], limits=limits)
+    field(axes[3], x, y, truth, cmap=MAPS[0], limits=limits)
+    for ax, title in zip(axes, TITLES, strict=True):
+        ax.set(title=title, xticks=[], yticks=[], xlim=axes[3].get_xlim(), ylim=axes[3].get_ylim())

@@ -1,0 +1,229 @@
+"""Searches by the shipped model on functions whose minima are known, what they say of them, and what they refuse."""
+
+import pickle
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.optimize import Bounds
+
+import npax
+from npax.bayesopt import ConfidenceBound, FailedEvaluation, Optimizer, RandomSearch, minimize
+from npax.bayesopt.optimizer import Scale
+
+
+def quadratic(x):
+    return float(np.sum((x - 0.3) ** 2))
+
+
+def branin(x):
+    a, b = x
+    return (b - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10
+
+
+BRANIN = [(-5, 10), (0, 15)]
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return npax.load("gp-universal")
+
+
+def test_a_parabola(shipped):
+    result = minimize(quadratic, [(-1, 2)], n_init=4, n_iter=6, model=shipped, random_state=0)
+    assert result.fun < 1e-3 and abs(result.x[0] - 0.3) < 0.03
+    assert result.x_iters.shape == (10, 1) and result.func_vals.shape == (10,) and result.nfev == 10
+    assert result.success and result.message
+    np.testing.assert_array_equal(result.func_vals, [quadratic(x) for x in result.x_iters])
+    assert result.fun == result.func_vals.min() == quadratic(result.x)
+
+
+def test_branin_is_found_faster_than_by_chance(shipped):
+    gap = lambda rule: (  # noqa: E731
+        minimize(branin, BRANIN, n_init=6, n_iter=24, acquisition=rule, model=shipped, random_state=1).fun - 0.397887
+    )
+    found, chance = gap("ei"), gap(RandomSearch())
+    assert 0 <= found < 0.5 and found < chance / 2
+
+
+@pytest.mark.parametrize("acquisition", ["ucb", "thompson", ConfidenceBound(1.0)])
+def test_other_acquisitions(acquisition, shipped):
+    options = {"n_init": 4, "n_iter": 5, "acquisition": acquisition, "model": shipped}
+    assert minimize(quadratic, [(-1, 2)], random_state=0, **options).fun < 0.02
+
+
+def test_the_same_seed_asks_the_same_questions(small):
+    run = lambda seed: minimize(branin, BRANIN, n_init=3, n_iter=3, model=small, random_state=seed)  # noqa: E731
+    np.testing.assert_array_equal(run(0).x_iters, run(0).x_iters)
+    assert not np.array_equal(run(0).x_iters, run(1).x_iters)
+
+
+def test_noise_is_seen_through(shipped):
+    rng = np.random.default_rng(0)
+    noisy = lambda x: 10 * quadratic(x) + rng.normal()  # noqa: E731
+    result = minimize(noisy, [(-1, 2)], n_init=8, n_iter=10, model=shipped, random_state=0)
+    assert abs(result.x_model[0] - 0.3) < 0.35
+    assert result.fun < -0.3 and abs(result.fun_model) < 1.0  # the lowest value is luck, the belief is not
+
+
+def test_failures_are_left_out(small):
+    def f(x):
+        return np.nan if x[0] < 0 else x[0]
+
+    with pytest.warns(FailedEvaluation, match="1 of 1 values NaN or infinite, first at x"):
+        result = minimize(f, [(-1, 1)], n_init=4, n_iter=4, model=small, random_state=0)
+    assert result.nfev == 8 and 0 < len(result.func_vals) < 8 and np.isfinite(result.fun)
+    assert result.success and (result.x_iters >= 0).all()
+
+
+def test_nothing_but_failures(small):
+    with pytest.warns(FailedEvaluation):
+        result = minimize(lambda x: np.inf, [(-1, 1)], n_init=2, n_iter=2, model=small, random_state=0)
+    assert not result.success and np.isnan(result.fun) and result.nfev == 4 and result.x_iters.shape == (0, 1)
+
+
+def test_the_search_leaves_where_it_fails(shipped):
+    """Half of the box fails, the better one: most evaluations are in the other."""
+
+    def f(x):
+        return np.nan if x[0] < 0.4 else x[0]
+
+    with pytest.warns(FailedEvaluation):
+        result = minimize(f, [(0, 1)], n_init=4, n_iter=12, model=shipped, random_state=0)
+    assert len(result.func_vals) >= 7 and result.fun < 0.5
+
+
+def test_an_interrupt_returns_what_is_known(small):
+    values = iter([3.0, 1.0, 2.0])
+
+    def f(x):
+        value = next(values, None)
+        if value is None:
+            raise KeyboardInterrupt
+        return value
+
+    result = minimize(f, [(0, 1)], model=small, random_state=0)
+    assert not result.success and result.message == "Interrupted."
+    np.testing.assert_array_equal(result.func_vals, [3, 1, 2])
+    assert result.fun == 1 and np.isfinite(result.fun_model)
+
+
+def test_an_exception_carries_what_is_known(small):
+    def f(x):
+        if len(seen) == 2:
+            raise RuntimeError("the oven is cold")
+        seen.append(x)
+        return 1.0
+
+    seen = []
+    with pytest.raises(RuntimeError, match="the oven is cold") as caught:
+        minimize(f, [(0, 1)], model=small)
+    assert caught.value.result.nfev == 2 and not caught.value.result.success
+
+
+def stop_by_iteration(result):
+    if result.nfev == 3:
+        raise StopIteration
+
+
+@pytest.mark.parametrize("callback", [lambda result: result.nfev == 3, stop_by_iteration])
+def test_a_callback_ends_the_search(callback, small):
+    result = minimize(quadratic, [(0, 1)], model=small, callback=callback, random_state=0)
+    assert result.nfev == 3 and result.success and "callback" in result.message
+
+
+@pytest.mark.parametrize("as_array", [np.atleast_1d, jnp.asarray, np.float32, lambda y: int(100 * y)])
+def test_one_number_comes_in_many_forms(as_array, small):
+    result = minimize(lambda x: as_array(quadratic(x)), Bounds([0, 0], [1, 2]), 2, 0, model=small)
+    assert isinstance(result.fun, float) and result.x.shape == (2,)
+
+
+def test_f_may_not_change_the_question(small):
+    def f(x):
+        x += 5
+        return 1.0
+
+    assert minimize(f, [(0, 1)], 3, 0, model=small).x_iters.max() <= 1
+
+
+def test_a_regressor_lends_its_model(small):
+    run = lambda model: minimize(quadratic, [(0, 1)], 2, 1, model=model, random_state=0)  # noqa: E731
+    np.testing.assert_array_equal(run(npax.NeuralProcessRegressor(small)).x_iters, run(small).x_iters)
+
+
+def test_ask_and_tell(small):
+    opt = Optimizer([(0, 1), (10, 20)], n_init=3, model=small, random_state=0)
+    opt.tell([[0.5, 15.0], [0.1, 11.0]], [1.0, 2.0])  # known before: they count
+    first = opt.ask()
+    opt.tell(first, 3.0)
+    open_questions = [opt.ask() for _ in range(3)]
+    assert len(np.unique(open_questions, axis=0)) == 3
+    assert all((opt.low <= x).all() and (x <= opt.high).all() for x in open_questions)
+    again = pickle.loads(pickle.dumps(opt))
+    np.testing.assert_array_equal(again.ask(), opt.ask())
+    opt.tell(open_questions[1], -1.0)
+    result = opt.result()
+    assert result.nfev == 4 and result.fun == -1.0 and np.array_equal(result.x, open_questions[1])
+
+
+def test_open_questions_keep_the_next_ones_away(shipped):
+    """Until it is answered, a question is not asked again nearby; forgetting it would."""
+    opt = Optimizer([(0, 1)], n_init=5, model=shipped, random_state=0)
+    x = np.linspace(0, 1, 5)
+    opt.tell(x[:, None], (x - 0.4) ** 2)
+    first, second = opt.ask()[0], opt.ask()[0]
+    forgetful = Optimizer([(0, 1)], n_init=5, model=shipped, random_state=1)
+    forgetful.tell(x[:, None], (x - 0.4) ** 2)
+    assert abs(first - second) > 2 * abs(first - forgetful.ask()[0])
+
+
+@pytest.mark.parametrize("y", [np.r_[0.0, 1, 2, 5, 1e9], np.full(4, 2.0), np.r_[0.0, 0, 0, 7], np.r_[3.0]])
+def test_the_scale_keeps_the_order_and_can_be_undone(y):
+    scale = Scale.of(y)
+    assert np.isfinite(scale(y)).all() and (np.diff(scale(y)) >= 0).all()
+    np.testing.assert_allclose(scale.undo(scale(y)), y, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"bounds": [(1, 0)]}, ValueError, "Pair 0 .* low < high"),
+        ({"bounds": [(0, 1), (0, np.inf)]}, ValueError, "Pair 1"),
+        ({"bounds": (0, 1)}, ValueError, r"\[\(low, high\), ...\]"),
+        ({"bounds": []}, ValueError, "one pair for each coordinate"),
+        ({"bounds": [(0, 1, 2)]}, ValueError, "one pair for each coordinate"),
+        ({"bounds": [("a", "b")]}, ValueError, "pairs of numbers"),
+        ({"bounds": [(0, 1)] * 4}, ValueError, "up to 3 coordinates, got 4"),
+        ({"n_init": 0}, ValueError, "`n_init` must be at least 1"),
+        ({"n_iter": -5}, ValueError, "`n_iter`.* must not be negative, got -5"),
+        ({"acquisition": "pi"}, ValueError, '"ei", "ucb", "thompson"'),
+        ({"acquisition": 3}, TypeError, "acquisition"),
+        ({"model": "gp-local"}, FileNotFoundError, "gp-universal"),
+        ({"model": 3}, TypeError, "`model`"),
+        ({"f": lambda x: None}, TypeError, "one number, got None"),
+        ({"f": lambda x: "3"}, TypeError, "one number"),
+        ({"f": lambda x: 1j}, TypeError, "one number"),
+        ({"f": lambda x: np.ones(2)}, TypeError, "one number"),
+        ({"f": lambda x: object()}, TypeError, "real numbers"),
+    ],
+)
+def test_bad_input_is_named(options, error, words, small):
+    arguments = {"f": quadratic, "bounds": [(0, 1)], "n_init": 2, "n_iter": 0, "model": small, **options}
+    with pytest.raises(error, match=words):
+        minimize(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "error", "words"),
+    [
+        ([2.0], 1.0, ValueError, "within the bounds"),
+        ([0.5, 0.5], 1.0, ValueError, r"must have the shape \(1,\)"),
+        ([[0.5]], [1.0, 2.0], ValueError, r"must have the shape \(2, 1\)"),
+        ([np.nan], 1.0, ValueError, "within the bounds"),
+        ([0.5], "1", TypeError, "real numbers"),
+        ([0.5], None, TypeError, "real numbers"),
+    ],
+)
+def test_bad_answers_are_named(x, y, error, words, small):
+    with pytest.raises(error, match=words):
+        Optimizer([(0, 1)], model=small).tell(x, y)

@@ -1,0 +1,55 @@
+"""Pictures of what models do: samples, tasks, attention."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import npax
+from npax import plot
+
+
+@pytest.fixture
+def ax():
+    return Figure().subplots()
+
+
+def test_samples_are_lines_in_the_order_of_x(ax):
+    x = np.array([2.0, 0.0, 1.0])
+    plot.samples(ax, x, np.array([[2.0, 0.0, 1.0], [4.0, 0.0, 2.0]]))
+    drawn = [line.get_xydata().tolist() for line in ax.lines]
+    assert drawn == [[[0, 0], [1, 1], [2, 2]], [[0, 0], [1, 2], [2, 4]]]
+    with pytest.raises(ValueError, match=r"`y` must be \[samples, 3\].*got \(3,\)"):
+        plot.samples(ax, x, x)
+
+
+def test_task_panels_share_the_colours_of_values():
+    axes = Figure().subplots(1, 4)
+    x, y = np.linspace(-2, 2, 5), np.linspace(-2, 2, 4)
+    truth = np.add.outer(y, x)
+    plot.task_panels(axes, x, y, 3 * truth, 0 * truth + 1, truth, (np.array([[0.0, 1.0], [1.0, 0.0]]), np.ones(2)))
+    assert [ax.get_title() for ax in axes] == ["task", "uncertainty", "prediction", "truth"]
+    limits = [ax.collections[0].get_clim() for ax in axes]
+    assert limits[0] == limits[2] == limits[3] != limits[1]
+    with pytest.raises(ValueError, match="`axes` must be four, got 3"):
+        plot.task_panels(axes[:3], x, y, truth, truth, truth, (np.zeros((1, 2)), np.zeros(1)))
+
+
+def test_attention_maps_show_the_weights_of_a_head(ax):
+    attention = npax.MultiHeadAttention(1, 8, heads=2, key=jr.key(0))
+    xc, xt = jnp.array([[1.0], [-1.0], [0.0]]), jnp.linspace(-2, 2, 6)[:, None]
+    weights = np.asarray(attention.weights(xc, xt))
+    assert weights.shape == (2, 6, 3) and np.allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    mesh = plot.attention_matrix(ax, xt, xc, weights[1])
+    assert np.allclose(mesh.get_array(), weights[1][:, [1, 2, 0]].T)
+    with pytest.raises(ValueError, match="`weights` must be"):
+        plot.attention_matrix(ax, xt, xc, weights[1].T)
+
+
+def test_attention_map_in_the_plane_puts_heavy_points_on_top(ax):
+    xc = np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]])
+    dots = plot.attention_map(ax, [0.5, 0.5], xc, np.array([0.7, 0.1, 0.2]))
+    assert dots.get_array().tolist() == [0.1, 0.2, 0.7]
+    with pytest.raises(ValueError, match="`target` must be"):
+        plot.attention_map(ax, [0.5], xc, np.ones(3))
