@@ -1,40 +1,19 @@
 """What every result file says: command, device, versions, date."""
 
-import datetime
 import json
 import os
-import platform
 import shlex
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
-import jax
+from npax.bench import results
 
 RESULTS = Path(__file__).parent / "results"
 
 
 def circumstances() -> dict:
-    device = jax.devices()[0]
-    return {
-        "command": shlex.join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]]),
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "device": device.device_kind
-        if device.platform != "cpu"
-        else f"CPU, {cpu()}, {len(os.sched_getaffinity(0))} cores",
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("npax", "jax", "equinox")},
-        },
-    }
-
-
-def cpu() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        return next(line.split(": ", 1)[1] for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    command = shlex.join(["python", "benchmarks/" + Path(sys.argv[0]).name, *sys.argv[1:]])
+    return {"command": command, **results.circumstances()}
 
 
 def write_json(name: str, content: dict) -> Path:

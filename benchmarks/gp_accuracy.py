@@ -16,13 +16,13 @@ import warnings
 import jax
 import numpy as np
 import scipy.stats
-from _gp import Scores, draw, mean_and_error, score_floor, score_model, score_oracle
 from _report import circumstances, table, write_json, write_markdown
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 
 import npax
+from npax.bench import Scores, draw, mean_and_error, score_floor, score_model, score_oracle
 from npax.tasks import GPTask, Matern32Prior, RBFPrior, gp_1d, gp_2d
 
 SUITES: dict[str, tuple[str, GPTask]] = {
@@ -63,7 +63,7 @@ def evaluate(model, title: str, tasks: GPTask, options) -> list[dict]:
     slow = jax.tree.map(lambda a: a[:few], batch)
     contenders = {
         "true kernel and noise (oracle GP)": lambda: score_oracle(tasks, batch, kernels),
-        f"npax {options.model}, raw": lambda: score_model(model, batch),
+        f"npax {options.model}, raw": lambda: score_model(tasks, batch, model),
         "npax.NeuralProcessRegressor": lambda: score_estimator(model, slow),
         "scikit-learn GP, fitted": lambda: score_sklearn(slow, tasks),
     }

@@ -13,10 +13,10 @@ from pathlib import Path
 import jax
 import jax.random as jr
 import numpy as np
-from _gp import draw, mean_and_error, score_floor, score_model
 from _report import RESULTS, circumstances, write_json
 
 import npax
+from npax.bench import draw, mean_and_error, score_floor, score_model
 from npax.tasks import GPPosteriorTask, RBFPrior, gp_1d
 from npax.training.checkpoint import checkpoints
 
@@ -40,7 +40,7 @@ def main() -> None:
         key=jr.key(options.seed),
         optimizer=npax.training.muon(options.steps, options.learning_rate),
         checkpoint=options.checkpoint,
-        evaluate=lambda model: curve.add(score_model(model, batch)),
+        evaluate=lambda model: curve.add(score_model(tasks, batch, model)),
         evaluate_every=options.every,
     )
     about = {"preset": options.preset, "steps": result.steps, "tasks": "gp_1d(RBFPrior())", **curve.points[-1]}

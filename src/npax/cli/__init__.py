@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from ._process import prepare
+from .bench import bench
 from .demo import demo
 from .models import models
 from .predict import predict
@@ -24,6 +25,7 @@ app.command()(demo)
 app.command(cls=SeveralValues)(predict)
 app.command()(train)
 app.command()(models)
+app.add_typer(bench, name="bench")
 
 
 def _version(asked: bool) -> bool:

@@ -2,12 +2,22 @@
 
 from ._base import AbstractTasks as AbstractTasks
 from .curriculum import Curriculum as Curriculum, Stage as Stage
-from .gp import GPPosteriorTask as GPPosteriorTask, GPTask as GPTask, gp_1d as gp_1d, gp_2d as gp_2d
+from .gp import (
+    AbstractGPTask as AbstractGPTask,
+    GPPosteriorTask as GPPosteriorTask,
+    GPTask as GPTask,
+    gp_1d as gp_1d,
+    gp_2d as gp_2d,
+)
+from .gp_anp import GPCurveTask as GPCurveTask, gp_1d_anp as gp_1d_anp
 from .gp_kernels import (
     AbstractKernelPrior as AbstractKernelPrior,
     Matern32Prior as Matern32Prior,
     PeriodicPrior as PeriodicPrior,
+    RBFPeriodicMatern52Prior as RBFPeriodicMatern52Prior,
     RBFPrior as RBFPrior,
+    ScaledRBFPrior as ScaledRBFPrior,
 )
+from .gp_shift import GPShiftTask as GPShiftTask, gp_1d_shift as gp_1d_shift
 from .posterior import PosteriorTask as PosteriorTask
 from .prior import GPPrior as GPPrior

@@ -1,9 +1,11 @@
-"""The Gaussian process tasks of the papers."""
+"""Tasks drawn from Gaussian processes, and those of KR2."""
+
+import abc
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 from tinygp.kernels import Kernel
 
 from ..task import Task
@@ -12,7 +14,30 @@ from .gp_kernels import AbstractKernelPrior, RBFPrior
 from .posterior import PosteriorTask, draw_and_condition
 
 
-class GPTask(AbstractTasks):
+class AbstractGPTask(AbstractTasks):
+    """Functions drawn from a Gaussian process, a new kernel for each task; values of the context carry noise.
+
+    The `kernel` prior and the two standard deviations of noise are all that an oracle and the Bayes floor need to
+    know (`npax.gp`).
+    """
+
+    kernel: eqx.AbstractVar[AbstractKernelPrior]
+    noise_std: eqx.AbstractVar[float]
+
+    @property
+    @abc.abstractmethod
+    def target_noise_std(self) -> float:
+        """The noise of the targets' values; zero where they are the noiseless function."""
+
+    @abc.abstractmethod
+    def sample_with_kernel(self, key: PRNGKeyArray) -> tuple[Task, Kernel]:
+        """A task and the kernel it was drawn from, for oracles."""
+
+    def sample(self, key: PRNGKeyArray) -> Task:
+        return self.sample_with_kernel(key)[0]
+
+
+class GPTask(AbstractGPTask):
     r"""Functions drawn from a Gaussian process on $[-2, 2]^{d_x}$, a new kernel for each task (KR2 §4).
 
     Of `nc` uniform locations a random number, $n \sim U\{\texttt{low}, \dots, \texttt{nc}\}$, is the context, whose
@@ -54,20 +79,18 @@ class GPTask(AbstractTasks):
             raise ValueError(f"`noise_std` must be positive, got {noise_std}.")
         self.kernel, self.dx, self.nc, self.low, self.grid, self.noise_std = kernel, dx, nc, low, grid, noise_std
 
-    def sample(self, key: PRNGKeyArray) -> Task:
-        return self.sample_with_kernel(key)[0]
+    @property
+    def target_noise_std(self):
+        return 0.0
 
-    def sample_with_kernel(self, key: PRNGKeyArray) -> tuple[Task, Kernel]:
-        """A task and the kernel it was drawn from, for oracles."""
+    def sample_with_kernel(self, key):
         design, kernel_key, values = jr.split(key, 3)
         x, mask = self._design(design)
         kernel = self.kernel.draw(kernel_key)
-        nt = x.shape[0]
-        chol = jnp.linalg.cholesky(kernel(x, x) + nt * jnp.finfo(x.dtype).eps * jnp.eye(nt))
-        white, noise = jnp.split(jr.normal(values, (nt + self.nc, 1)), [nt])
-        f = chol @ white
+        white, noise = jnp.split(jr.normal(values, (x.shape[0] + self.nc, 1)), [x.shape[0]])
+        f = factorise(kernel, x) @ white
         yc = f[: self.nc] + self.noise_std * noise
-        return _task(x, yc, f, mask, sound=jnp.isfinite(jnp.sum(f))), kernel
+        return whole(Task(x[: self.nc], yc, mask, x, f, jnp.ones(len(x), bool))), kernel
 
     def _design(self, key):
         """Locations (those of the context first) and which of the context slots are taken."""
@@ -97,10 +120,10 @@ class GPPosteriorTask(AbstractTasks):
         context, targets = jr.split(values)
         noise = jnp.full(nc, variance)
         yc, mean, var = draw_and_condition(context, kernel(xc, xc), kernel(xc, x), kernel(x), noise, mask)
-        sound = jnp.isfinite(jnp.sum(mean) + jnp.sum(var))
-        mean, var = (jnp.where(sound, a, safe)[:, None] for a, safe in ((mean, 0.0), (var, 1.0)))
         yt = mean + jnp.sqrt(var) * jr.normal(targets, mean.shape)
-        return PosteriorTask(_task(x, yc[:, None], yt, mask, sound), mean, var, jnp.full(mean.shape, variance))
+        task = whole(Task(xc, yc[:, None], mask, x, yt[:, None], jnp.ones(len(x), bool)))
+        mean, var = (jnp.where(task.mask_t, a, safe)[:, None] for a, safe in ((mean, 0.0), (var, 1.0)))
+        return PosteriorTask(task, mean, var, jnp.full(mean.shape, variance))
 
 
 def gp_1d(kernel: AbstractKernelPrior) -> GPTask:
@@ -113,6 +136,13 @@ def gp_2d(kernel: AbstractKernelPrior | None = None) -> GPTask:
     return GPTask(RBFPrior() if kernel is None else kernel, dx=2, nc=128, low=12, grid=16)
 
 
-def _task(x, yc, yt, mask, sound) -> Task:
-    yc, yt = (jnp.where(sound, y, 0.0) for y in (yc, yt))
-    return Task(x[: yc.shape[0]], yc, mask & sound, x, yt, jnp.full(yt.shape[0], sound))
+def factorise(kernel: Kernel, x: Float[Array, "n dx"], variance: float = 0.0) -> Float[Array, "n n"]:
+    """The Cholesky factor of the kernel's matrix with `variance` on its diagonal, and a jitter for float32."""
+    return jnp.linalg.cholesky(kernel(x, x) + (variance + len(x) * jnp.finfo(x.dtype).eps) * jnp.eye(len(x)))
+
+
+def whole(task: Task) -> Task:
+    """The task as it is if its values are finite; one without points if a factorisation broke down."""
+    sound = jnp.isfinite(jnp.sum(task.yc) + jnp.sum(task.yt))
+    yc, yt = (jnp.where(sound, y, 0.0) for y in (task.yc, task.yt))
+    return Task(task.xc, yc, task.mask_c & sound, task.xt, yt, task.mask_t & sound)

@@ -51,8 +51,8 @@ class Matern32Prior(AbstractKernelPrior):
 class PeriodicPrior(AbstractKernelPrior):
     r"""$k(r) = \exp(-2 \sin^2(\pi r / p) / l^2)$ with $l \sim \mathrm{Beta}(3, 7)$ and $p \sim U(0.5, 2)$ (KR2 §4).
 
-    One coordinate only. The quadrature is a product of `nodes` length scales and `nodes` periods; since the period
-    is known to a fraction of a percent after a few dozen observations, a coarse one overstates the uncertainty.
+    One coordinate only. The quadrature is a product of `nodes` length scales and `64 nodes` periods, evenly spaced in
+    their inverse: a few dozen observations know the frequency to a fraction of a percent, whatever the period.
     """
 
     def draw(self, key):
@@ -61,9 +61,57 @@ class PeriodicPrior(AbstractKernelPrior):
 
     def quadrature(self, nodes):
         scales, weights = _beta_3_7_quadrature(nodes)
-        periods = jnp.asarray(0.5 + 1.5 * (np.arange(nodes) + 0.5) / nodes)
+        periods, shares = _inverse_quadrature(64 * nodes, 0.5, 2.0, lambda period: np.ones_like(period))
         pairs = [a.ravel() for a in jnp.meshgrid(scales, periods, indexing="ij")]
-        return jax.vmap(periodic)(*pairs), np.repeat(weights / nodes, nodes)
+        return jax.vmap(periodic)(*pairs), np.outer(weights, shares).ravel()
+
+
+class ScaledRBFPrior(AbstractKernelPrior):
+    r"""$k(r) = \sigma_f^2 \exp(-r^2 / 2 l^2)$ with $l$ and $\sigma_f$ uniform (ANP App. B): drawn for each task by
+    default, `ScaledRBFPrior((0.6, 0.6), (1.0, 1.0))` for the fixed kernel of that page.
+
+    The quadrature is a product of `nodes` length scales and `nodes` amplitudes.
+    """
+
+    scale: tuple[float, float] = eqx.field(static=True, default=(0.1, 0.6))
+    amplitude: tuple[float, float] = eqx.field(static=True, default=(0.1, 1.0))
+
+    def draw(self, key):
+        u = jr.uniform(key, (2,))
+        (a, b), (c, d) = self.scale, self.amplitude
+        return rbf(a + (b - a) * u[0]) * jnp.square(c + (d - c) * u[1])
+
+    def quadrature(self, nodes):
+        scales, amplitudes = (
+            jnp.asarray(low + (high - low) * (np.arange(nodes) + 0.5) / nodes)
+            for low, high in (self.scale, self.amplitude)
+        )
+        pairs = [a.ravel() for a in jnp.meshgrid(scales, amplitudes, indexing="ij")]
+        kernels = jax.vmap(lambda scale, amplitude: rbf(scale) * jnp.square(amplitude))(*pairs)
+        return kernels, np.full(nodes**2, 1 / nodes**2)
+
+
+class RBFPeriodicMatern52Prior(AbstractKernelPrior):
+    r"""One of three families, with equal chances, and $\log l \sim U(\log 0.25, \log 4)$ (TE App. F.1):
+    $\exp(-r^2 / 2 l^2)$, $\exp(-2 \sin^2(\pi r / l))$, or Matern 5/2 with length scale $l$.
+
+    The periodic family has its period drawn, and the length scale inside of the period is 1. A kernel is the sum of
+    the three, each times 0 or 1, so that all draws are of one structure. The quadrature is their union: `nodes`
+    scales for each, and `64 nodes` periods, evenly spaced in their inverse.
+    """
+
+    def draw(self, key):
+        which, scale = jr.split(key)
+        family = jr.randint(which, (), 0, 3)
+        return _one_of_three(family, jnp.exp(jr.uniform(scale, minval=jnp.log(0.25), maxval=jnp.log(4.0))))
+
+    def quadrature(self, nodes):
+        scales = jnp.asarray(0.25 * 16.0 ** ((np.arange(nodes) + 0.5) / nodes))
+        periods, shares = _inverse_quadrature(64 * nodes, 0.25, 4.0, lambda period: 1 / period)
+        even = np.full(nodes, 1 / nodes)
+        families = jnp.repeat(jnp.arange(3), np.array([nodes, 64 * nodes, nodes]))
+        kernels = jax.vmap(_one_of_three)(families, jnp.concatenate([scales, periods, scales]))
+        return kernels, np.concatenate([even, shares, even]) / 3
 
 
 class Euclidean(Distance):
@@ -88,6 +136,10 @@ def matern32(scale: Float[Array, ""]) -> Kernel:
     return tinygp.kernels.Matern32(scale, Euclidean())
 
 
+def matern52(scale: Float[Array, ""]) -> Kernel:
+    return tinygp.kernels.Matern52(scale, Euclidean())
+
+
 def periodic(scale: Float[Array, ""], period: Float[Array, ""]) -> Kernel:
     return tinygp.kernels.ExpSineSquared(period, Euclidean(), gamma=2 / jnp.square(scale))
 
@@ -105,3 +157,18 @@ def _beta_3_7_quadrature(nodes):
     scales = np.exp((edges[1:] + edges[:-1]) / 2)
     weights = scipy.stats.beta.pdf(scales, 3, 7) * scales
     return jnp.asarray(scales), weights / weights.sum()
+
+
+def _inverse_quadrature(nodes, low, high, density):
+    """Midpoints of equal steps in 1/p for a period p in [low, high] of this density, and weights."""
+    edges = np.linspace(1 / high, 1 / low, nodes + 1)
+    periods = 2 / (edges[1:] + edges[:-1])
+    weights = density(periods) * np.square(periods)
+    return jnp.asarray(periods), weights / weights.sum()
+
+
+def _one_of_three(family, scale):
+    chosen = (family == jnp.arange(3)).astype(scale.dtype)
+    kernels = rbf(scale), periodic(jnp.ones_like(scale), scale), matern52(scale)
+    first, second, third = (kernel * share for kernel, share in zip(kernels, chosen, strict=True))
+    return first + second + third

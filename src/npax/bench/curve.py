@@ -1,0 +1,55 @@
+import json
+import time
+from pathlib import Path
+
+import equinox as eqx
+import jax
+
+from ..task import Task
+from ..tasks import AbstractGPTask
+from ..training.checkpoint import checkpoints, write_atomically
+from .scores import mean_and_error, score_model
+
+
+class Curve:
+    """The learning curve of a run and its seconds, on disk beside the checkpoints: a killed run keeps both.
+
+    **Arguments:** `folder`: of the checkpoints; `tasks`, `batch`: what is scored; `every`: training steps between two
+    points; `steps`, `seeds`: of the training.
+    **Attributes:** `points`: pairs of training steps and the NLL of each seed; `seconds`: wall-clock time of the
+    training, all calls together, without that of the scores.
+    """
+
+    def __init__(self, folder: Path, tasks: AbstractGPTask, batch: Task, *, every: int, steps: int, seeds: int):
+        self.path, self.tasks, self.batch = folder / "curve.json", tasks, batch
+        self.every, self.steps, self.seeds = every, steps, seeds
+        saved = checkpoints(folder)
+        self.step = int(saved[-1].stem.removeprefix("step-")) if saved else 0
+        self.points, self.seconds = [], 0.0
+        if saved and self.path.exists():
+            stored = json.loads(self.path.read_text())
+            self.points = [(step, nll) for step, nll in stored["points"] if step <= self.step]
+            self.seconds = stored["seconds"]
+        self.since = time.monotonic()
+
+    def add(self, model) -> None:
+        """For `fit` to call every `every` steps and at the end."""
+        self.save()
+        self.step = min((self.step // self.every + 1) * self.every, self.steps)
+        nll = [mean_and_error(score_model(self.tasks, self.batch, one)["nll"])[0] for one in unstack(model, self.seeds)]
+        self.points = [*(point for point in self.points if point[0] < self.step), (self.step, nll)]
+        self.since = time.monotonic()
+
+    def save(self) -> None:
+        """Writes what there is. Before each new point, so that the clock is kept too, and when the training ends."""
+        self.seconds += time.monotonic() - self.since
+        self.since = time.monotonic()
+        write_atomically(self.path, json.dumps({"seconds": self.seconds, "points": self.points}).encode())
+
+
+def unstack(model, seeds: int) -> list:
+    """The models of several seeds, one by one."""
+    if seeds == 1:
+        return [model]
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    return [eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), rest) for i in range(seeds)]

@@ -1,0 +1,63 @@
+"""The references of every table: a Gaussian process that knows each task's kernel, and the Bayes floor."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tinygp.kernels import Kernel
+
+from ..gp import bayes_mixture, oracle
+from ..task import Task
+from ..tasks import AbstractGPTask
+from .scores import Scores, concatenate, score
+
+
+def score_oracle(tasks: AbstractGPTask, batch: Task, kernels: Kernel) -> Scores:
+    """The Gaussian process that knows each task's kernel and the noise."""
+
+    def predict(task, kernel):
+        return oracle(kernel, tasks.noise_std, task, target_noise_std=tasks.target_noise_std)
+
+    return _score(predict, batch, kernels)
+
+
+def score_floor(tasks: AbstractGPTask, batch: Task, nodes: int = 32) -> Scores:
+    """The Bayes floor: hyper-parameters integrated out (`npax.gp.bayes_mixture`). 32 length scales are within 1e-4
+    nats of 128."""
+    with jax.enable_x64(True):
+        kernels, weights = tasks.kernel.quadrature(nodes)
+        kernels, weights = _cast(kernels, jnp.float64), jnp.asarray(weights)
+
+    def predict(task, _):
+        return bayes_mixture(kernels, weights, tasks.noise_std, task, target_noise_std=tasks.target_noise_std)
+
+    return _score(predict, batch, None)
+
+
+def _score(predict: Callable, batch: Task, beside) -> Scores:
+    """The scores of `predict(task, beside)` for every task: predicted in float64, scored in float32.
+
+    Tasks are sorted by the size of their context and cut to the largest of a group.
+    """
+    sizes = np.asarray(jnp.sum(batch.mask_c, axis=1))
+    order = np.argsort(sizes, kind="stable")
+    parts = []
+    with jax.enable_x64(True):
+
+        def one(pair):
+            task, other = _cast(pair, jnp.float64)
+            return score(_cast(predict(task, other), jnp.float32), pair[0].yt[:, 0], task.mask_t)
+
+        run = jax.jit(lambda pairs: jax.lax.map(one, pairs))
+        for rows in np.array_split(order, np.clip(len(order) // 32, 1, 6)):
+            task, other = jax.tree.map(lambda a, rows=rows: a[rows], (batch, beside))
+            n = max(int(sizes[rows[-1]]), 1)
+            cut = Task(task.xc[:, :n], task.yc[:, :n], task.mask_c[:, :n], task.xt, task.yt, task.mask_t)
+            parts.append(run((cut, other)))
+    back = np.argsort(order)
+    return {name: values[back] for name, values in concatenate(parts).items()}
+
+
+def _cast(tree, dtype):
+    return jax.tree.map(lambda a: a.astype(dtype) if jnp.issubdtype(a.dtype, jnp.floating) else a, tree)

@@ -1,0 +1,203 @@
+"""Markdown tables of results beside the published figures, with paired t-tests and learning curves."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import scipy.stats
+
+from .published import PUBLISHED, SOURCES
+from .results import Result, read_all
+from .run import EVALUATION_SEED
+from .scores import GROUP, mean_and_error
+from .tables import KERNELS, anp, gp1d, gp2d, shift
+
+REFERENCES = {"bayes_floor": "**Bayes floor**", "oracle": "oracle GP (knows the kernel)"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A model in a table: its lines by task and seed, and the NLL `[tasks]` of each task, averaged over seeds."""
+
+    model: str
+    lines: dict[str, list[Result]]
+    nll: dict[str, np.ndarray]
+
+    @property
+    def first(self) -> Result:
+        return next(iter(self.lines.values()))[0]
+
+    def mean(self, field: str, task: str) -> float:
+        return float(np.mean([getattr(line, field) for line in self.lines[task]]))
+
+    def nll_and_error(self, task: str) -> tuple[float, float]:
+        """The error is over seeds; where there is one seed only, over evaluation tasks."""
+        lines = self.lines[task]
+        return mean_and_error(np.array([line.nll for line in lines]) if len(lines) > 1 else self.nll[task])
+
+
+def report(results: Path, pictures: Path | None = None) -> str:
+    """Everything in a folder of results as Markdown: a section for each table and number of training steps.
+
+    **Arguments:** `results`: the folder; `pictures`: where to draw learning curves to, if anywhere (needs
+    matplotlib). Links to them are relative to its parent.
+    """
+    rows = [_row(lines, nll) for lines, nll in read_all(results)]
+    titles = {table.name: table.title for table in (*map(gp1d, KERNELS), gp2d(), shift(), anp())}
+    order = {name: i for i, name in enumerate(titles)}
+    rows.sort(key=lambda row: (order.get(row.first.table, len(order)), row.first.table, row.first.tasks))
+    sections = []
+    for (table, _), group in itertools.groupby(rows, lambda row: (row.first.table, row.first.tasks)):
+        group = list(group)
+        references = [row for model in REFERENCES for row in group if row.model == model]
+        budgets = sorted({row.first.steps for row in group if row.first.steps})
+        for steps in budgets or [0]:
+            models = _with_most_seeds(row for row in group if row.first.steps == steps and steps)
+            sections.append(_section(titles.get(table, table), references, models, pictures))
+    return "# Neural processes on Gaussian process tasks\n\n" + _LEGEND + "\n" + "\n".join(sections)
+
+
+def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """For each pair of models the mean difference in NLL, first minus second, and the p-value of a paired t-test over
+    the evaluation tasks."""
+    pairs = {}
+    for a, b in itertools.permutations(rows, 2):
+        test = scipy.stats.ttest_rel(a.nll[task], b.nll[task])
+        pairs[a.model, b.model] = float(np.mean(a.nll[task] - b.nll[task])), float(test.pvalue)
+    return pairs
+
+
+_LEGEND = f"""NLL: mean negative log-likelihood per target value in nats, of each target by itself; lower is better.
+±: standard error over seeds; of a single seed, over the evaluation tasks. Gap: NLL above the Bayes floor (the exact
+predictive with the kernel's hyper-parameters integrated out, which nothing that does not know the kernel beats in
+expectation), paired task by task. Within a section all models have the same number of steps, batch size, optimiser
+(`npax.training.muon`), training tasks and evaluation tasks (seed {EVALUATION_SEED}). Seconds: training of all seeds.
+"""
+
+
+def _row(lines, nll):
+    by_task = {}
+    for line in lines:
+        by_task.setdefault(line.task, []).append(line)
+    return Row(lines[0].model, by_task, {task: np.asarray(values, float).mean(axis=0) for task, values in nll.items()})
+
+
+def _with_most_seeds(rows):
+    best: dict[str, Row] = {}
+    for row in rows:
+        if row.model not in best or row.first.seeds > best[row.model].first.seeds:
+            best[row.model] = row
+    return list(best.values())
+
+
+def _section(title, references, models, pictures):
+    rows = [*references, *models]
+    tasks = list(rows[0].lines)
+    models.sort(key=lambda row: row.nll_and_error(tasks[0])[0])
+    text = f"## {title}\n\n{_budget(rows, models)}\n\n{_scores([*references, *models], tasks[0])}"
+    if len(tasks) > 1:
+        text += f"\nNLL by task, published figures in brackets:\n\n{_by_task([*references, *models], tasks)}"
+    if len(models) > 1:
+        text += (
+            "\nDifference in NLL, row minus column; **bold**: p < 0.05 in a paired t-test over the evaluation tasks."
+            f"\n\n{_tests(models, tasks[0])}"
+        )
+    if models and pictures is not None:
+        name = f"{models[0].first.table}.{models[0].first.steps}-steps.{models[0].first.tasks}-tasks.png"
+        if _draw(pictures / name, title, references, models, tasks[0]):
+            text += f"\n![Learning curves: {title}]({pictures.name}/{name})\n"
+    return text
+
+
+def _budget(rows, models):
+    one = (models or rows)[0].first
+    parts = [f"{one.tasks:,} evaluation tasks"]
+    if models:
+        seeds = sorted({row.first.seeds for row in models})
+        parts.insert(0, f"{one.steps:,} steps of batch {one.batch}, seeds: {', '.join(map(str, seeds))}")
+    devices = sorted({row.first.device for row in models or rows})
+    versions = sorted({", ".join(f"{k} {v}" for k, v in row.first.versions.items()) for row in models or rows})
+    dates = sorted(row.first.date for row in models or rows)
+    parts += [
+        "; ".join(devices),
+        "; ".join(versions),
+        dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}",
+    ]
+    source = f" Published: {SOURCES[one.table]}." if one.table in SOURCES else ""
+    return "; ".join(parts) + "." + source
+
+
+def _scores(rows, task):
+    header = ["", "NLL", "gap", "published NLL", "RMSE", "MAE", "CRPS", "95 % coverage", "parameters", "seconds"]
+    cells = []
+    for row in rows:
+        published = PUBLISHED.get(task, {}).get(row.model)
+        gap, gap_error = row.mean("gap", task), row.mean("gap_error", task)
+        cells.append(
+            [
+                REFERENCES.get(row.model, row.model),
+                _plus_minus(*row.nll_and_error(task)),
+                "0" if row.model == "bayes_floor" else _plus_minus(gap, gap_error),
+                "" if published is None else f"{published:.3f}",
+                *(f"{row.mean(field, task):.3f}" for field in ("rmse", "mae", "crps", "coverage")),
+                f"{row.first.parameters:,}" if row.first.parameters else "",
+                f"{row.first.seconds:,.0f}",
+            ]
+        )
+    return table(header, cells)
+
+
+def _by_task(rows, tasks):
+    cells = []
+    for row in rows:
+        published = [PUBLISHED.get(task, {}).get(row.model) for task in tasks]
+        figures = zip((row.nll_and_error(task) for task in tasks), published, strict=True)
+        cells.append(
+            [REFERENCES.get(row.model, row.model)]
+            + [_plus_minus(*own) + ("" if other is None else f" ({other:.2f})") for own, other in figures]
+        )
+    return table(["", *tasks], cells)
+
+
+def _tests(models, task):
+    pairs = differences(models, task)
+    cells = []
+    for a in models:
+        row = [a.model]
+        for b in models:
+            mean, p = pairs.get((a.model, b.model), (0.0, 1.0))
+            row.append("" if a is b else f"**{mean:.3f}**" if p < 0.05 else f"{mean:.3f}")
+        cells.append(row)
+    return table(["", *(row.model for row in models)], cells)
+
+
+def _draw(path, title, references, models, task):
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return False
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    ax = figure.subplots()
+    for i, row in enumerate(models):
+        curves = np.array([line.curve for line in row.lines[task]])
+        style = ("-", "--", ":")[i // 10 % 3]
+        ax.plot(curves[0, :, 0], curves[:, :, 1].mean(axis=0), f"C{i % 10}{style}", marker=".", label=row.model)
+    for row in references:
+        if row.model == "bayes_floor":
+            ax.axhline(row.nll[task][:GROUP].mean(), color="black", linewidth=1, label="Bayes floor")
+    ax.set(title=title, xlabel="training steps", ylabel=f"NLL on the first {min(GROUP, models[0].first.tasks)} tasks")
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.legend(frameon=False, loc="outside right upper")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    return True
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def _plus_minus(value, error):
+    return f"{value:.3f} ± {error:.3f}"

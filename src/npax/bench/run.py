@@ -1,0 +1,172 @@
+"""One row of a table: train, score, write."""
+
+import dataclasses
+import inspect
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.random as jr
+import numpy as np
+
+from ..models import AbstractNeuralProcess, presets
+from ..serialise import count_parameters
+from ..task import Task
+from ..training import fit
+from .curve import Curve, unstack
+from .floors import score_floor, score_oracle
+from .results import Result, Run, circumstances, finished, read, write
+from .scores import GROUP, Scores, draw, mean_and_error, score_model
+from .tables import Table
+
+EVALUATION_SEED = 2026
+POINTS = 8
+"""Points of a learning curve, about."""
+
+
+def model_presets() -> dict[str, Callable[..., AbstractNeuralProcess]]:
+    """The rows: functions of `npax.models.presets` that take `(dx, dy, *, key)`."""
+    return {
+        name: function
+        for name, function in vars(presets).items()
+        if inspect.isfunction(function)
+        and function.__module__ == presets.__name__
+        and list(inspect.signature(function).parameters) == ["dx", "dy", "key"]
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark:
+    """A table with its evaluation tasks, the NLL of the Bayes floor on each of them, and the folder of results."""
+
+    table: Table
+    batches: dict[str, Task]
+    floor: dict[str, np.ndarray]
+    results: Path
+    tasks: int
+
+
+def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] = print) -> Benchmark:
+    """Draws the evaluation tasks, and scores the references on them where no results of theirs are there yet."""
+    drawn = {name: draw(sampler, tasks, EVALUATION_SEED) for name, sampler in table.evaluations.items()}
+    floor: dict[str, np.ndarray] = {}
+    for model, title in {"bayes_floor": "Bayes floor", "oracle": "oracle GP"}.items():
+        this = Run(table.name, model, tasks)
+        if not finished(results, this):
+            log(f"{table.title}: {title} of {tasks:,} evaluation tasks (once, kept for later) ...")
+            started = time.monotonic()
+            scores = {
+                name: score_floor(sampler, drawn[name][0], table.nodes)
+                if model == "bayes_floor"
+                else score_oracle(sampler, *drawn[name])
+                for name, sampler in table.evaluations.items()
+            }
+            floor = floor or {name: each["nll"] for name, each in scores.items()}
+            seconds = time.monotonic() - started
+            _write(results, this, {name: [each] for name, each in scores.items()}, floor, seconds=seconds)
+        if model == "bayes_floor":
+            floor = {name: nll[0] for name, nll in read(results / f"{this.name}.jsonl")[1].items()}
+    return Benchmark(table, {name: batch for name, (batch, _) in drawn.items()}, floor, results, tasks)
+
+
+def run(
+    benchmark: Benchmark, model: str, *, steps: int, seeds: int = 1, folder: Path, progress: bool = True
+) -> list[Result]:
+    """Trains a preset on the table's tasks and scores it: one result per evaluation and seed.
+
+    All models train on the same tasks, with the same optimiser (`fit`'s default) and number of steps, each by its own
+    objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
+
+    **Arguments:** `model`: one of `model_presets`; `steps`, `seeds` of the training (seeds side by side, by `vmap`);
+    `folder`: of the checkpoints, a sub-folder for each run.
+    """
+    table, preset = benchmark.table, model_presets()[model]
+    this = Run(table.name, model, benchmark.tasks, steps, seeds)
+    if finished(benchmark.results, this):
+        return read(benchmark.results / f"{this.name}.jsonl")[0]
+    place = folder / f"{table.name}.{model}.{steps}-steps.{seeds}-seeds"
+    chunk = max(1, min(25, steps // POINTS))
+    every = max(1, steps // POINTS // chunk) * chunk
+    name, tasks = next(iter(table.evaluations.items()))
+    few = jax.tree.map(lambda a: a[:GROUP], benchmark.batches[name])
+    curve = Curve(place, tasks, few, every=every, steps=steps, seeds=seeds)
+    try:
+        fitted = fit(
+            lambda key: preset(table.dx, 1, key=key),
+            table.tasks,
+            steps=steps,
+            key=jr.key(0),
+            batch_size=table.batch_size,
+            seeds=seeds,
+            checkpoint=place,
+            evaluate=curve.add,
+            evaluate_every=every,
+            chunk=chunk,
+            progress=progress,
+        )
+    finally:
+        curve.save()
+    models = unstack(fitted.model, seeds)
+    scores = {
+        name: [score_model(tasks, benchmark.batches[name], one) for one in models]
+        for name, tasks in table.evaluations.items()
+    }
+    return _write(
+        benchmark.results,
+        this,
+        scores,
+        benchmark.floor,
+        seconds=curve.seconds,
+        batch=table.batch_size,
+        parameters=count_parameters(models[0]),
+        skipped=fitted.skipped,
+        curve=curve.points,
+    )
+
+
+def _write(
+    folder: Path,
+    run: Run,
+    scores: dict[str, list[Scores]],
+    floor: dict[str, np.ndarray],
+    *,
+    seconds: float,
+    batch: int = 0,
+    parameters: int = 0,
+    skipped: int = 0,
+    curve=(),
+) -> list[Result]:
+    about = circumstances()
+    results = [
+        Result(
+            **dataclasses.asdict(run),
+            task=task,
+            seed=seed,
+            batch=batch,
+            parameters=parameters,
+            **_summary(each, floor[task]),
+            seconds=round(seconds, 1),
+            skipped=skipped,
+            curve=[[step, nll[seed]] for step, nll in curve],
+            **about,
+        )
+        for task, seeds in scores.items()
+        for seed, each in enumerate(seeds)
+    ]
+    write(folder, run, results, {task: np.stack([each["nll"] for each in seeds]) for task, seeds in scores.items()})
+    return results
+
+
+def _summary(scores: Scores, floor: np.ndarray) -> dict[str, float]:
+    (nll, nll_error), (gap, gap_error) = mean_and_error(scores["nll"]), mean_and_error(scores["nll"] - floor)
+    return {
+        "nll": nll,
+        "nll_error": nll_error,
+        "gap": gap,
+        "gap_error": gap_error,
+        "rmse": float(np.sqrt(scores["squared_error"].mean())),
+        "mae": float(scores["absolute_error"].mean()),
+        "crps": float(scores["crps"].mean()),
+        "coverage": float(scores["covered"].mean()),
+    }

@@ -1,0 +1,171 @@
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import bench as harness
+from ..training.checkpoint import write_atomically
+from ._process import clear_errors, err, fail, out
+
+FOLDER = Path("runs/bench")
+
+bench = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="""Train all models under one budget and compare them: with the Bayes floor, an oracle, published figures.
+
+    npax bench gp1d --kernel rbf --model tnp_d,tnp_kr_sa --steps 1500
+
+    npax bench report -o gp.md
+
+    Finished rows are kept and not run again; Ctrl-C leaves a checkpoint, and the same command goes on.
+    """,
+)
+
+
+class Kernel(enum.StrEnum):
+    rbf = "rbf"
+    matern32 = "matern32"
+    periodic = "periodic"
+
+
+class KernelOf2D(enum.StrEnum):
+    rbf = "rbf"
+
+
+Models = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="all|NAME[,NAME...]",
+        help=f"Presets of npax.models.presets: {', '.join(harness.model_presets())}; or all of them.",
+    ),
+]
+Steps = Annotated[int, typer.Option(min=1, help="Training steps of each model. The papers train 100,000.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Seeds of each model, trained side by side.")]
+Tasks = Annotated[int, typer.Option(min=2, help="Evaluation tasks, the same for all models.")]
+Folder = Annotated[Path, typer.Option(help="Where checkpoints are kept.")]
+Results = Annotated[
+    Path | None, typer.Option(help="Where results are kept, small files.", show_default="FOLDER/results")
+]
+
+
+@bench.command()
+def gp1d(
+    model: Models = "all",
+    kernel: Annotated[Kernel, typer.Option(help="The kernel of the tasks.")] = Kernel.rbf,
+    steps: Steps = 1500,
+    seeds: Seeds = 1,
+    tasks: Tasks = 1024,
+    folder: Folder = FOLDER,
+    results: Results = None,
+) -> None:
+    """GP-1D of TNP-KR: 3 to 50 noisy points of a function on [-2, 2]."""
+    _bench("gp1d", model, steps, seeds, tasks, folder, results, kernel.value)
+
+
+@bench.command()
+def gp2d(
+    model: Models = "all",
+    kernel: Annotated[KernelOf2D, typer.Option(help="The kernel of the tasks.")] = KernelOf2D.rbf,
+    steps: Steps = 1500,
+    seeds: Seeds = 1,
+    tasks: Tasks = 1024,
+    folder: Folder = FOLDER,
+    results: Results = None,
+) -> None:
+    """GP-2D of TNP-KR: 12 to 128 noisy points of a function on a square."""
+    _bench("gp2d", model, steps, seeds, tasks, folder, results)
+
+
+@bench.command()
+def shift(
+    model: Models = "all",
+    steps: Steps = 1500,
+    seeds: Seeds = 1,
+    tasks: Tasks = 1024,
+    folder: Folder = FOLDER,
+    results: Results = None,
+) -> None:
+    """GP-1D-shift of TE-TNP: tested where it was trained, and at 0.5, 1 and 2 beside it."""
+    _bench("shift", model, steps, seeds, tasks, folder, results)
+
+
+@bench.command()
+def anp(
+    model: Models = "all",
+    steps: Steps = 1500,
+    seeds: Seeds = 1,
+    tasks: Tasks = 1024,
+    folder: Folder = FOLDER,
+    results: Results = None,
+) -> None:
+    """GP-1D of the attentive neural process: 3 to 100 points with little noise, amplitudes that vary."""
+    _bench("anp", model, steps, seeds, tasks, folder, results)
+
+
+@bench.command()
+def report(
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="A .md file; learning curves beside it.", show_default="the terminal"),
+    ] = None,
+    folder: Folder = FOLDER,
+    results: Results = None,
+) -> None:
+    """Write all results as Markdown: tables, paired t-tests, learning curves."""
+    with clear_errors():
+        if output is not None and output.suffix != ".md":
+            raise ValueError(f"`--output` must end in .md, got '{output}'.")
+        found = folder / "results" if results is None else results
+        text = harness.report(found, None if output is None else output.with_suffix(""))
+        if output is None:
+            typer.echo(text)
+        else:
+            write_atomically(output, text.encode())
+            out.print(f"report: {output}", soft_wrap=True)
+
+
+def _bench(table, model, steps, seeds, tasks, folder, results, *kernel):
+    known = list(harness.model_presets())
+    wanted = known if model == "all" else [name.strip().replace("-", "_") for name in model.split(",")]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        fail(f"There is no model '{unknown[0]}'; there is: all, {', '.join(known)}.")
+    results = folder / "results" if results is None else results
+    failed = []
+    try:
+        with clear_errors():
+            benchmark = harness.prepare(getattr(harness, table)(*kernel), tasks, results, log=err.print)
+            for i, name in enumerate(wanted, 1):
+                this = harness.Run(benchmark.table.name, name, tasks, steps, seeds)
+                place = f"[{i}/{len(wanted)}] {benchmark.table.title}, {name}"
+                done = harness.finished(results, this)
+                err.print(f"{place}: {'finished before' if done else f'{steps:,} steps'}", markup=False)
+                try:
+                    found = harness.run(
+                        benchmark, name, steps=steps, seeds=seeds, folder=folder, progress=err.is_terminal
+                    )
+                except Exception as error:  # one model's trouble (memory, say) must not cost the night of the others
+                    if len(wanted) == 1:
+                        raise
+                    err.print(f"{name} failed: {type(error).__name__}: {error}", markup=False, style="red")
+                    failed.append(name)
+                    continue
+                for result in found:
+                    out.print(_line(result), soft_wrap=True)
+    except KeyboardInterrupt:
+        out.print("\nStopped. What is finished is kept; the same command goes on from the last checkpoint.")
+        raise typer.Exit(130) from None
+    out.print(f"results: {results}; compare them: npax bench report --results {results}", soft_wrap=True)
+    if failed:
+        err.print(f"failed: {', '.join(failed)}", style="red")
+        raise typer.Exit(1)
+
+
+def _line(result):
+    return (
+        f"{result.task}: {result.model}, seed {result.seed}: NLL {result.nll:.3f} ± {result.nll_error:.3f}, "
+        f"{result.gap:.3f} above the floor, {result.seconds:,.0f} s"
+    )

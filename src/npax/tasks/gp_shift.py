@@ -1,0 +1,68 @@
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+
+from ..task import Task
+from .gp import AbstractGPTask, factorise, whole
+from .gp_kernels import AbstractKernelPrior, RBFPeriodicMatern52Prior
+
+
+class GPShiftTask(AbstractGPTask):
+    r"""Observations of functions of one coordinate, at context locations and at others; all may be moved (TE F.1).
+
+    $$n \sim U\{\texttt{low}, \dots, \texttt{nc}\},\quad x_c \sim U(-2, 2) + \Delta,\quad x_t \sim U(-3, 3) + \Delta,
+      \quad y \sim \mathcal N(0, K + \sigma^2 I):$$
+
+    values of the targets carry noise too, so likelihoods are those of **new observations**. A model trained at
+    $\Delta = 0$ and tested elsewhere keeps its likelihood only if it is translation equivariant: the kernels are
+    stationary, and the same key gives the same values at the same places relative to $\Delta$.
+
+    **Arguments:** `kernel`: the distribution over kernels; `nc`, `low`: most and fewest context points; `nt` targets;
+    `reach`: $|x_t - \Delta|$ at most; `noise_std`; `shift`: $\Delta$.
+    """
+
+    kernel: AbstractKernelPrior
+    nc: int = eqx.field(static=True)
+    low: int = eqx.field(static=True)
+    nt: int = eqx.field(static=True)
+    reach: float = eqx.field(static=True)
+    noise_std: float = eqx.field(static=True)
+    shift: float = eqx.field(static=True)
+
+    def __init__(
+        self,
+        kernel: AbstractKernelPrior,
+        *,
+        nc: int = 64,
+        low: int = 1,
+        nt: int = 128,
+        reach: float = 3.0,
+        noise_std: float = 0.2,
+        shift: float = 0.0,
+    ):
+        if not 0 <= low <= nc or nt < 1:
+            raise ValueError(f"The sizes must satisfy 0 <= low <= nc and nt >= 1, got low={low}, nc={nc}, nt={nt}.")
+        if not (noise_std > 0 and reach > 0):
+            raise ValueError(f"`noise_std` and `reach` must be positive, got {noise_std} and {reach}.")
+        self.kernel, self.nc, self.low, self.nt = kernel, nc, low, nt
+        self.reach, self.noise_std, self.shift = reach, noise_std, shift
+
+    @property
+    def target_noise_std(self):
+        return self.noise_std
+
+    def sample_with_kernel(self, key):
+        design, kernel_key, values = jr.split(key, 3)
+        nc, n = self.nc, self.nc + self.nt
+        u = jr.uniform(design, (n + 1,))
+        size = self.low + jnp.floor(u[0] * (nc - self.low + 1))
+        x = (jnp.where(jnp.arange(n) < nc, 2.0, self.reach) * (2 * u[1:] - 1) + self.shift)[:, None]
+        kernel = self.kernel.draw(kernel_key)
+        y = factorise(kernel, x, self.noise_std**2) @ jr.normal(values, (n, 1))
+        mask = jnp.arange(nc, dtype=u.dtype) < size
+        return whole(Task(x[:nc], y[:nc], mask, x[nc:], y[nc:], jnp.ones(self.nt, bool))), kernel
+
+
+def gp_1d_shift(shift: float = 0.0) -> GPShiftTask:
+    """GP-1D-shift of TE F.1: three families of kernels, 1 to 64 context points, 128 targets, noise 0.2 on all."""
+    return GPShiftTask(RBFPeriodicMatern52Prior(), shift=shift)

@@ -1,0 +1,149 @@
+"""Results on disk and the report of them, from numbers made up here."""
+
+import dataclasses
+import json
+import sys
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from npax.bench import Result, Run, read, report
+from npax.bench.published import PUBLISHED
+from npax.bench.report import Row, differences
+from npax.bench.results import read_all, write
+from npax.training import DamagedFile
+
+TASKS = 50
+
+
+def made_up(folder, table, model, nll, *, floor=0.0, steps=0):
+    """Writes a run whose likelihoods are `nll`: by task, `[seeds tasks]`."""
+    seeds = len(next(iter(nll.values())))
+    this = Run(table, model, TASKS, steps, seeds)
+    numbers = {"nll_error": 0.01, "gap_error": 0.02, "rmse": 0.5, "mae": 0.4, "crps": 0.3, "coverage": 0.94}
+    about = {"device": "CPU, abacus", "date": "2026-01-01", "versions": {"npax": "0"}, "seconds": 12.0, "skipped": 0}
+    results = [
+        Result(
+            **dataclasses.asdict(this),
+            **numbers,
+            **about,
+            task=task,
+            seed=seed,
+            batch=32,
+            parameters=1000 if steps else 0,
+            nll=float(row.mean()),
+            gap=float(row.mean() - floor),
+            curve=[[10, 1.0], [20, 0.5]] if steps else [],
+        )
+        for task, rows in nll.items()
+        for seed, row in enumerate(rows)
+    ]
+    write(folder, this, results, nll)
+    return folder / f"{this.name}.jsonl"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(0)
+    base = rng.normal(-0.5, 0.3, (1, TASKS))
+    place = tmp_path / "results"
+    made_up(place, "gp1d-rbf", "bayes_floor", {"gp1d-rbf": base})
+    made_up(place, "gp1d-rbf", "oracle", {"gp1d-rbf": base - 0.1}, floor=-0.5)
+    for model, gap in {"tnp_d": 0.2, "cnp": 0.5, "unheard_of": 0.21}.items():
+        nll = base + gap + rng.normal(0, 0.1, (2, TASKS))
+        made_up(place, "gp1d-rbf", model, {"gp1d-rbf": nll}, floor=-0.5, steps=1500)
+    made_up(place, "gp1d-rbf", "cnp", {"gp1d-rbf": base + 1.0}, steps=1500)  # one seed: those of two seeds count
+    return place
+
+
+def cells(text, name):
+    return [line.split("|")[1:-1] for line in text.splitlines() if line.startswith(f"| {name} |")]
+
+
+def test_the_report_has_references_models_and_published_figures(folder):
+    text = report(folder)
+    assert "## GP-1D, RBF" in text and "1,500 steps of batch 32, seeds: 2" in text and "CPU, abacus" in text
+    assert len(cells(text, "**Bayes floor**")) == len(cells(text, "oracle GP (knows the kernel)")) == 1
+    first = [line.split(" |")[0] for line in text.splitlines() if line.startswith("| ")]
+    order = [first.index(f"| {name}") for name in ("**Bayes floor**", "oracle GP (knows the kernel)", "tnp_d", "cnp")]
+    assert order == sorted(order)
+    row = [cell.strip() for cell in cells(text, "cnp")[0]]
+    nll = read(folder / f"{Run('gp1d-rbf', 'cnp', TASKS, 1500, 2).name}.jsonl")[1]["gp1d-rbf"].mean(axis=1)
+    assert row[1] == f"{nll.mean():.3f} ± {nll.std(ddof=1) / 2**0.5:.3f}"
+    assert row[3] == "0.101" == f"{PUBLISHED['gp1d-rbf']['cnp']:.3f}"
+    assert cells(text, "unheard_of")[0][3].strip() == ""
+
+
+def test_budgets_are_not_mixed(folder):
+    made_up(folder, "gp1d-rbf", "tnp_d", {"gp1d-rbf": np.full((1, TASKS), -0.45)}, steps=100_000)
+    text = report(folder)
+    assert text.count("## GP-1D, RBF") == 2 and "100,000 steps of batch 32, seeds: 1" in text
+    assert len(cells(text, "**Bayes floor**")) == 2
+
+
+def test_shifts_are_beside_one_another(folder):
+    for model in ("bayes_floor", "oracle", "cnp"):
+        nll = {f"shift-{shift}": np.full((1, TASKS), 0.5 + shift) for shift in (0, 1)}
+        made_up(folder, "shift", model, nll, steps=1500 if model == "cnp" else 0)
+    text = report(folder)
+    row = [cell.strip() for cell in cells(text, "cnp")[-1]]
+    assert row == ["cnp", "0.500 ± 0.000 (0.69)", "1.500 ± 0.000 (1.08)"]
+
+
+def test_paired_tests_are_those_of_scipy_and_of_the_textbook():
+    a, b = np.array([1.0, 2.0, 4.0, 3.0]), np.array([0.5, 1.0, 3.5, 1.0])  # differences 0.5, 1, 0.5, 2
+    found = differences([Row("a", {}, {"t": a}), Row("b", {}, {"t": b})], "t")
+    t = 1.0 / (np.sqrt(0.5) / 2)  # mean 1, variance (0.25 + 0 + 0.25 + 1) / 3 = 0.5
+    assert found["a", "b"] == pytest.approx((1.0, 2 * scipy.stats.t.sf(t, 3)))
+    assert found["a", "b"][1] == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue)
+    assert found["b", "a"] == pytest.approx((-1.0, found["a", "b"][1]))
+
+
+def test_what_differs_is_bold(folder):
+    text = report(folder)
+    row = [cell.strip() for cell in cells(text, "tnp_d")[1]]
+    header = [cell.strip() for cell in cells(text, "")[1]]
+    assert row[header.index("cnp")].startswith("**-0.") and row[header.index("tnp_d")] == ""
+    assert not row[header.index("unheard_of")].startswith("**")
+
+
+def test_learning_curves_are_drawn_and_linked(folder, tmp_path, monkeypatch):
+    text = report(folder, tmp_path / "gp")
+    picture = tmp_path / "gp" / f"gp1d-rbf.1500-steps.{TASKS}-tasks.png"
+    assert picture.read_bytes().startswith(b"\x89PNG") and f"](gp/{picture.name})" in text
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "](" not in report(folder, tmp_path / "other")
+
+
+def test_damage_is_named(folder):
+    path = next(folder.glob("*.tnp_d.*.jsonl"))
+    content = path.read_text()
+    for damaged in (content[:-20], content + "{}\n", content.replace('"nll"', '"mll"'), "\0" * 30):
+        path.write_text(damaged)
+        with pytest.raises(DamagedFile, match=r"tnp_d.*line \d is damaged.*Delete"):
+            report(folder)
+    path.write_text(content.splitlines()[0].replace('"seeds": 2', '"seeds": 1') + "\n")
+    with pytest.raises(DamagedFile, match=r"tnp_d.*npz is missing or damaged"):
+        report(folder)
+    path.write_text(content)
+    assert len(read(path)[0]) == 2
+    arrays = path.with_suffix(".npz")
+    arrays.write_bytes(arrays.read_bytes()[:100])
+    with pytest.raises(DamagedFile, match=r"npz is missing or damaged"):
+        read_all(folder)
+    arrays.unlink()
+    with pytest.raises(DamagedFile, match=r"npz is missing or damaged"):
+        read_all(folder)
+
+
+def test_lines_are_json_with_what_the_issue_of_a_comparison_needs(folder):
+    path = next(folder.glob("*.oracle.*.jsonl"))
+    line = json.loads(path.read_text())
+    wanted = ["model", "task", "seed", "steps", "device", "seconds", "nll", "rmse", "mae", "coverage", "crps", "gap"]
+    assert set(wanted) <= set(line) and not list(folder.glob("*.partial-*"))
+
+
+def test_no_results_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no results"):
+        report(tmp_path)

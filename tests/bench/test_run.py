@@ -1,0 +1,110 @@
+"""Rows: trained once, resumed where they were stopped, scored beside the references."""
+
+import importlib
+
+import jax
+import numpy as np
+import pytest
+
+import npax
+from npax.bench import Run, model_presets, prepare, read, run
+from npax.bench.curve import Curve
+
+STEPS, TASKS = 8, 6
+OPTIONS = {"steps": STEPS, "progress": False}
+module = importlib.import_module("npax.bench.run")
+
+
+def lines(results, name, **options):
+    return read(results / f"{Run(name, **options).name}.jsonl")
+
+
+@pytest.fixture
+def benchmark(table, tmp_path, rows):
+    return prepare(table, TASKS, tmp_path / "results", log=lambda _: None)
+
+
+def test_rows_are_the_presets_of_all_sizes():
+    names = model_presets()
+    assert "tnp_d" in names and "gp_universal" not in names and "RCNP" not in names
+    assert all(name in vars(npax.models.presets) and not name.startswith("_") for name in names)
+
+
+def test_a_row_is_trained_scored_and_written(benchmark, tmp_path):
+    (result,) = run(benchmark, "thin", folder=tmp_path / "runs", **OPTIONS)
+    (floor,), nll = lines(tmp_path / "results", "small", model="bayes_floor", tasks=TASKS)
+    (oracle,), _ = lines(tmp_path / "results", "small", model="oracle", tasks=TASKS)
+    assert floor.gap == 0 and np.array_equal(nll["small"][0], benchmark.floor["small"])
+    assert abs(oracle.gap - (oracle.nll - floor.nll)) < 1e-5
+    assert (result.model, result.steps, result.seed, result.tasks, result.batch) == ("thin", STEPS, 0, TASKS, 4)
+    assert abs(result.gap - (result.nll - floor.nll)) < 1e-5
+    assert result.rmse > 0 and result.mae > 0 and result.crps > 0 and 0 <= result.coverage <= 1
+    assert result.seconds > 0 and result.skipped == 0
+    assert [step for step, _ in result.curve] == list(range(1, STEPS + 1))
+    assert result.curve[-1][1] == pytest.approx(result.nll, abs=1e-6)  # fewer tasks than the curve would take
+    assert result.parameters == npax.serialise.count_parameters(model_presets()["thin"](1, 1, key=jax.random.key(0)))
+    stored, nll = lines(tmp_path / "results", "small", model="thin", tasks=TASKS, steps=STEPS)
+    assert stored == [result] and nll["small"].shape == (1, TASKS)
+    assert nll["small"].mean() == pytest.approx(result.nll, abs=1e-6)
+
+
+def test_what_is_finished_is_not_run_again(benchmark, table, tmp_path, monkeypatch):
+    first = run(benchmark, "thin", folder=tmp_path / "runs", **OPTIONS)
+
+    def never(*_, **__):
+        raise AssertionError("run again")
+
+    for name in ("fit", "score_floor", "score_oracle"):
+        monkeypatch.setattr(module, name, never)
+    again = prepare(table, TASKS, tmp_path / "results", log=never)
+    assert run(again, "thin", folder=tmp_path / "runs", **OPTIONS) == first
+    with pytest.raises(AssertionError, match="run again"):
+        run(again, "wide", folder=tmp_path / "runs", **OPTIONS)
+
+
+def test_a_stopped_row_goes_on_and_ends_the_same(benchmark, tmp_path, monkeypatch):
+    whole = run(benchmark, "thin", folder=tmp_path / "whole", **OPTIONS)
+    (tmp_path / "results" / f"{Run('small', 'thin', TASKS, STEPS).name}.jsonl").unlink()
+    add, calls = Curve.add, []
+
+    def stop(curve, model):
+        add(curve, model)
+        calls.append(curve.step)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Curve, "add", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(benchmark, "thin", folder=tmp_path / "stopped", **OPTIONS)
+    resumed = run(benchmark, "thin", folder=tmp_path / "stopped", **OPTIONS)
+    assert calls == list(range(1, STEPS + 1)) or calls == [1, 2, 3, *range(3, STEPS + 1)]
+    assert resumed[0].nll == whole[0].nll and resumed[0].curve == whole[0].curve
+    assert next(iter((tmp_path / "stopped").iterdir())).name == f"small.thin.{STEPS}-steps.1-seeds"
+
+
+def test_every_seed_has_a_line_of_each_task(shifts, tmp_path, rows):
+    benchmark = prepare(shifts, TASKS, tmp_path / "results", log=lambda _: None)
+    assert np.allclose(benchmark.floor["shift-0"], benchmark.floor["shift-1"], atol=1e-3)
+    found = run(benchmark, "thin", seeds=2, folder=tmp_path / "runs", **OPTIONS)
+    assert [(r.task, r.seed) for r in found] == [(f"shift-{s}", seed) for s in (0, 1) for seed in (0, 1)]
+    assert found[0].nll != found[1].nll and found[0].nll != found[2].nll
+    assert found[0].curve[-1][1] == pytest.approx(found[0].nll, abs=1e-6)
+    assert found[1].curve[-1][1] == pytest.approx(found[1].nll, abs=1e-6)
+    stored, nll = lines(tmp_path / "results", "shift", model="thin", tasks=TASKS, steps=STEPS, seeds=2)
+    assert stored == found and nll["shift-1"].shape == (2, TASKS)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [*map(npax.bench.gp1d, ("rbf", "matern32", "periodic")), npax.bench.gp2d(), npax.bench.shift(), npax.bench.anp()],
+    ids=lambda table: table.name,
+)
+def test_tables_give_tasks_that_models_of_their_dimension_take(table):
+    for tasks in (table.tasks, *table.evaluations.values()):
+        task = jax.eval_shape(tasks.sample, jax.random.key(0))
+        assert task.xc.shape[-1] == table.dx and task.yc.shape[-1] == 1
+
+
+def test_an_unknown_kernel_is_refused():
+    with pytest.raises(ValueError, match="no kernel 'cosine'; there is: rbf, matern32, periodic"):
+        npax.bench.gp1d("cosine")

@@ -1,0 +1,127 @@
+"""Scores against npax.metrics and samples; references against numpy in float64."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+import scipy.linalg
+import scipy.special
+import scipy.stats
+
+import npax
+from npax.bench import draw, mean_and_error, score_floor, score_model, score_oracle
+from npax.bench.scores import GROUP, crps, score
+from npax.gp import bayes_mixture
+from npax.tasks import GPShiftTask, GPTask, PeriodicPrior, RBFPrior
+
+
+def test_crps_of_a_normal_is_the_closed_form():
+    y, mean, std = np.random.default_rng(0).normal(size=(3, 200)) * np.array([[2.0], [1.0], [1.0]])
+    std = np.exp(std)
+    y[:3] = mean[:3] + np.array([30.0, -30.0, 0.0]) * std[:3]
+    with jax.enable_x64(True):
+        found = jax.jit(lambda y: crps(dist.Normal(mean, std), y))(jnp.asarray(y))
+    truth = [npax.metrics.crps(*one) for one in zip(y[:, None], mean[:, None], std[:, None], strict=True)]
+    np.testing.assert_allclose(found, truth, rtol=2e-3)
+    np.testing.assert_allclose(found[3:], truth[3:], rtol=1e-5)
+
+
+def test_crps_of_a_mixture_is_that_of_its_samples():
+    parts = dist.Normal(jnp.array([-2.0, 2.0]), jnp.array([0.1, 1.0]))
+    mixture = dist.MixtureSameFamily(dist.Categorical(jnp.array([0.3, 0.7])), parts)
+    samples = np.asarray(mixture.sample(jr.key(0), (200_000,)))
+    score_at = jax.jit(lambda y: crps(mixture, y))
+    for y in (-2.0, 0.5, 3.0):
+        found = float(score_at(jnp.array(y)))
+        assert abs(found - npax.metrics.crps_samples(np.array([y]), samples[:, None])) < 0.01
+    assert abs(found - npax.metrics.crps(np.array([y]), [mixture.mean], [mixture.variance**0.5])) > 0.02
+
+
+def test_scores_of_a_model_are_those_of_npax_metrics(getkey):
+    tasks = GPTask(RBFPrior(), nc=5, low=2, grid=4)
+    batch, _ = draw(tasks, GROUP + 3, seed=1)
+    model = npax.CNP(2, 1, encoder=(8,), size=8, decoder=(8,), key=getkey())  # takes a coordinate more
+    scores = score_model(tasks, batch, model)
+    for i in (0, GROUP + 2):
+        task = jax.tree.map(lambda a, i=i: a[i], batch)
+        xc, xt = (jnp.pad(x, ((0, 0), (0, 1))) for x in (task.xc, task.xt))
+        found = eqx.filter_jit(model)(xc, task.yc, xt, task.mask_c)
+        truth = npax.metrics.score_report(task.yt, found.mean, found.variance**0.5)
+        expected = {"nll": "nll", "absolute_error": "mae", "crps": "crps", "covered": "coverage"}
+        for name, other in expected.items():
+            np.testing.assert_allclose(scores[name][i], truth[other], rtol=1e-4)
+        np.testing.assert_allclose(scores["squared_error"][i], truth["rmse"] ** 2, rtol=1e-4)
+
+
+def test_hidden_targets_do_not_count():
+    @jax.jit
+    def scores(y, mask):
+        return score(dist.Normal(jnp.zeros(3), 1.0), y, mask)
+
+    hidden = jnp.array([True, False, True])
+    found, same = (scores(jnp.array([0.3, junk, -1.0]), hidden) for junk in (jnp.nan, 7.0))
+    assert all(np.array_equal(found[name], same[name]) for name in same)
+    assert np.allclose(found["absolute_error"], 0.65)
+    assert np.isnan(scores(jnp.zeros(3), jnp.zeros(3, bool))["nll"])
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    tasks = GPShiftTask(RBFPrior(), nc=7, low=0, nt=5)
+    return tasks, *draw(tasks, 200, seed=3)
+
+
+def numpy_nll(task, scale, noise, target_noise):
+    """Mean NLL of new observations, and log evidence."""
+    n = int(task.mask_c.sum())
+    x, y, xt, yt = (np.asarray(a, float)[:, 0] for a in (task.xc[:n], task.yc[:n], task.xt, task.yt))
+    k = np.exp(-((x[:, None] - x) ** 2) / (2 * scale**2)) + noise**2 * np.eye(n)
+    k_ct = np.exp(-((x[:, None] - xt) ** 2) / (2 * scale**2))
+    solved = scipy.linalg.solve(k, k_ct, assume_a="pos") if n else np.zeros((0, len(xt)))
+    var = 1 - np.sum(k_ct * solved, axis=0) + target_noise**2
+    evidence = scipy.stats.multivariate_normal(np.zeros(n), k).logpdf(y) if n else 0.0
+    return -scipy.stats.norm(solved.T @ y, np.sqrt(var)).logpdf(yt), evidence
+
+
+def test_oracle_and_floor_score_new_observations_of_every_task_in_its_place(shifted):
+    tasks, batch, kernels = shifted
+    oracle, floor = score_oracle(tasks, batch, kernels), score_floor(tasks, batch, nodes=16)
+    scales, weights = np.asarray(RBFPrior().quadrature(16)[0].scale, float), RBFPrior().quadrature(16)[1]
+    for i in range(0, 200, 20):
+        task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
+        truth, _ = numpy_nll(task, float(kernels.scale[i]), 0.2, 0.2)
+        assert abs(oracle["nll"][i] - truth.mean()) < 1e-5
+        parts = [numpy_nll(task, scale, 0.2, 0.2) for scale in scales]
+        logits = np.log(weights) + np.array([evidence for _, evidence in parts])
+        logits = (logits - scipy.special.logsumexp(logits))[:, None]
+        mixture = -scipy.special.logsumexp(logits - np.array([nll for nll, _ in parts]), axis=0)
+        assert abs(floor["nll"][i] - mixture.mean()) < 1e-4
+    noiseless, _ = numpy_nll(task, float(kernels.scale[i]), 0.2, 0.0)
+    assert abs(oracle["nll"][i] - noiseless.mean()) > 0.01
+    gap, error = mean_and_error(floor["nll"] - oracle["nll"])
+    assert gap > -2 * error
+    assert abs(oracle["covered"].mean() - 0.95) < 0.03
+
+
+def test_a_mixture_of_the_nodes_that_count_is_close_to_that_of_all():
+    tasks = GPTask(PeriodicPrior(), nc=12, low=1, grid=6)
+    batch, _ = draw(tasks, 24, seed=5)
+    kernels, weights = tasks.kernel.quadrature(4)
+    weights = jnp.asarray(weights, jnp.float32)
+
+    def both(task):
+        few, all_ = (bayes_mixture(kernels, weights, 0.1, task, keep=keep) for keep in (64, len(weights)))
+        return few.log_prob(task.yt[:, 0]), all_.log_prob(task.yt[:, 0]), few.variance, all_.variance
+
+    few, all_, variance, truth = jax.jit(lambda batch: jax.lax.map(both, batch))(batch)
+    assert len(weights) == 4 * 64 * 4
+    assert np.abs(few.mean(1) - all_.mean(1)).mean() < 0.05 and abs(float(few.mean() - all_.mean())) < 0.02
+    assert np.corrcoef(np.ravel(variance), np.ravel(truth))[0, 1] > 0.99
+
+
+def test_mean_and_error():
+    assert mean_and_error(np.array([1.0, 3.0])) == (2.0, 1.0)
+    assert mean_and_error(np.array([1.0])) == (1.0, 0.0)
