@@ -41,13 +41,66 @@ def rotary(dx):
     return lambda key: npax.RotaryCoordinates(HEADS, 8, dx, high=8.0, key=key)
 
 
+def favor(turned):
+    return lambda key: npax.FavorAttention(8, features=8, rotary=rotary(2)(key) if turned else None, key=key)
+
+
+def deep_kernel(turned):
+    return lambda key: npax.DeepKernelAttention(
+        8, 2, features=8, hidden=8, rotary=rotary(2)(key) if turned else None, key=key
+    )
+
+
 MODELS = {
     "cnp": lambda key: npax.CNP(2, 1, encoder=(16,), size=16, decoder=(16,), key=key),
+    "canp": lambda key: npax.CNP(
+        2,
+        1,
+        encoder=(16,),
+        size=16,
+        decoder=(16,),
+        attention=npax.MultiHeadAttention(2, 16, heads=2, key=key),
+        layers=1,
+        heads=2,
+        key=key,
+    ),
+    "canp-dot": lambda key: npax.CNP(
+        1, 2, encoder=(16,), size=16, decoder=(16,), attention=npax.DotProductAttention(1, 8, key=key), key=key
+    ),
+    "np": lambda key: npax.NP(2, 1, encoder=(16,), size=16, latent=4, decoder=(16,), key=key),
+    "anp-laplace": lambda key: npax.NP(
+        2,
+        2,
+        encoder=(16,),
+        size=16,
+        latent=4,
+        decoder=(16,),
+        attention=npax.LaplaceAttention(0.5),
+        layers=1,
+        heads=2,
+        key=key,
+    ),
+    "bnp": lambda key: npax.BNP(2, 1, encoder=(16,), size=16, decoder=(16,), key=key),
+    "banp": lambda key: npax.BNP(
+        1, 2, encoder=(16,), size=16, decoder=(16,), attention=npax.MultiHeadAttention(1, 16, heads=2, key=key), key=key
+    ),
+    "convcnp": lambda key: npax.ConvCNP(
+        1, 2, spacing=1 / 4, extent=10.0, blocks=(1, 1, 1, 1), size=8, hidden=16, key=key
+    ),
+    "convcnp-2d": lambda key: npax.ConvCNP(
+        2, 1, spacing=1 / 2, extent=10.0, blocks=(1, 1, 2), size=8, hidden=16, window=3, key=key
+    ),
     "rcnp": lambda key: npax.RCNP(2, 2, encoder=(16,), size=16, decoder=(16,), block=8, key=key),
     "tnp-d": lambda key: npax.TNPD(2, 1, **TINY, key=key),
+    "tnp-nd": lambda key: npax.TNPND(2, 2, rank=3, **TINY, key=key),
+    "tnp-a": lambda key: npax.TNPA(2, 1, **TINY, key=key),
     "eqtnp": lambda key: npax.EQTNP(1, 2, attention=npax.ScanAttention(block=8), **TINY, key=key),
     "lbanp": lambda key: npax.LBANP(2, 1, pseudo_tokens=5, **TINY, key=key),
     "pt-tnp": lambda key: npax.PTTNP(1, 2, pseudo_tokens=5, **TINY, key=key),
+    "te-tnp": lambda key: npax.TETNP(2, 1, **TINY, key=key),
+    "te-tnp-still": lambda key: npax.TETNP(1, 2, update_locations=False, block=64, **TINY, key=key),
+    "te-pt-tnp": lambda key: npax.TEPTTNP(1, 2, pseudo_tokens=5, **TINY, key=key),
+    "te-pt-tnp-still": lambda key: npax.TEPTTNP(2, 1, pseudo_tokens=5, update_locations=False, **TINY, key=key),
     "locations": lambda key: npax.TNPKR(2, 1, bias=BIASES["rbf-network"], **TINY, key=key),
     "invariant": lambda key: npax.TNPKR(
         2, 2, bias=BIASES["rbf-network"], locations=False, attention=npax.DenseAttention(), **TINY, key=key
@@ -63,6 +116,10 @@ MODELS = {
         **TINY,
         key=key,
     ),
+    "perf": lambda key: npax.TNPKR(2, 1, attention=favor(False), **TINY, key=key),
+    "perf-rotary": lambda key: npax.TNPKR(2, 1, attention=favor(True), locations=False, **TINY, key=key),
+    "dka": lambda key: npax.TNPKR(2, 2, attention=deep_kernel(False), **TINY, key=key),
+    "dka-rotary": lambda key: npax.TNPKR(2, 1, attention=deep_kernel(True), locations=False, **TINY, key=key),
     "rotary-alone": lambda key: npax.TNPKR(1, 1, rotary=rotary(1), locations=False, **{**TINY, "blocks": 1}, key=key),
     "no-bias": lambda key: npax.TNPKR(1, 1, likelihood=HomoscedasticGaussian(1), **TINY, key=key),
     "kernel": lambda key: npax.TNPKR(
@@ -77,7 +134,21 @@ MODELS = {
 }
 """Functions of a key: tiny models that differ in everything a user chooses."""
 
-EQUIVARIANT = {"rcnp", "invariant", "universal", "rotary-alone", "kernel"}
+EQUIVARIANT = {
+    "convcnp",
+    "convcnp-2d",
+    "rcnp",
+    "invariant",
+    "universal",
+    "rotary-alone",
+    "perf-rotary",
+    "dka-rotary",
+    "kernel",
+    "te-tnp",
+    "te-tnp-still",
+    "te-pt-tnp",
+    "te-pt-tnp-still",
+}
 """The models that promise translation equivariance."""
 
 

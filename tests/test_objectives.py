@@ -9,10 +9,10 @@ import numpyro.distributions as dist
 import pytest
 import reference
 import scipy.stats
-from laws import MODELS
+from laws import MODELS, close, draw_data, finite
 
 from npax.likelihoods import NoisyNormal, marginals, noiseless
-from npax.objectives import function_and_noise_nll, gaussian_cross_entropy, nll
+from npax.objectives import bootstrap_nll, elbo, function_and_noise_nll, gaussian_cross_entropy, joint_nll, nll, suited
 from npax.task import Task
 from npax.tasks import PosteriorTask
 
@@ -113,3 +113,54 @@ def test_another_likelihood_is_refused(posterior):
     )
     with pytest.raises(TypeError, match=r"needs a model with the `FunctionAndNoise` likelihood.*Normal"):
         function_and_noise_nll(model, one_column)
+
+
+def latent_task(model, getkey):
+    data = draw_data(model, getkey())
+    return Task(data.xc, data.yc, data.mask, data.xt, jr.normal(getkey(), (9, model.dy)), jnp.arange(9) < 7)
+
+
+def test_elbo_weighs_the_divergence_once_per_task(getkey):
+    """Against the closed form of the divergence, both terms divided by the number of targets that count."""
+    model = MODELS["np"](jr.key(0))
+    model = eqx.tree_at(lambda m: m.latent_path.head.layers[-1].weight, model, replace_fn=lambda w: 30 * w)
+    task, key = latent_task(model, getkey), jr.key(3)
+    prior = model.condition(task.xc, task.yc)
+    x, y = jnp.concatenate([task.xc, task.xt[:7]]), jnp.concatenate([task.yc, task.yt[:7]])
+    q = model.posterior(x, y)
+    m1, s1, m0, s0 = (np.asarray(a, np.float64) for a in (q.loc, q.scale, prior.mean, prior.std))
+    divergence = np.sum(np.log(s0 / s1) + (s1**2 + (m1 - m0) ** 2) / (2 * s0**2) - 0.5)
+    z = q.loc + q.scale * jr.normal(key, q.loc.shape)
+    d = model.likelihood(model.decode(prior, z, task.xt[:7]))
+    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    truth = (divergence - normal.logpdf(np.asarray(task.yt[:7])).sum()) / 7
+    assert divergence > 0.01
+    assert abs(float(elbo(model, task, key)) - truth) < 1e-3
+
+
+def test_bootstrap_nll_adds_base_and_mixture(getkey):
+    model = MODELS["bnp"](jr.key(0))
+    task, key = latent_task(model, getkey), jr.key(3)
+    state = model.condition(task.xc, task.yc)
+    base = model.predict_base(state, task.xt[:7]).log_prob(task.yt[:7])
+    mixed = model.predict(state, task.xt[:7], key=key, samples=4).log_prob(task.yt[:7])
+    assert abs(float(bootstrap_nll(model, task, key)) + float(jnp.mean(base) + jnp.mean(mixed))) < 1e-4
+
+
+@pytest.mark.parametrize("name", ["np", "bnp", "tnp-nd", "tnp-a"])
+def test_suited_objectives_ignore_what_is_masked(name, getkey):
+    model = MODELS[name](jr.key(0))
+    task, objective = latent_task(model, getkey), suited(model)
+    junk = eqx.tree_at(lambda t: (t.xt, t.yt), task, (task.xt.at[7:].set(jnp.nan), task.yt.at[7:].set(jnp.inf)))
+    value_and_grad = eqx.filter_jit(eqx.filter_value_and_grad(objective))
+    (a, d_a), (b, d_b) = value_and_grad(model, task, jr.key(1)), value_and_grad(model, junk, jr.key(1))
+    assert close(a, b) and close(d_a, d_b) and finite(d_b)
+    nothing = eqx.tree_at(lambda t: (t.mask_c, t.mask_t), task, (jnp.zeros(20, bool), jnp.zeros(9, bool)))
+    value, gradient = value_and_grad(model, nothing, jr.key(1))
+    assert abs(value) < 1e-4 and finite(gradient)
+
+
+def test_each_kind_of_model_has_its_objective():
+    kinds = {"np": elbo, "anp-laplace": elbo, "bnp": bootstrap_nll, "tnp-nd": joint_nll, "tnp-a": joint_nll, "cnp": nll}
+    for name, objective in kinds.items():
+        assert suited(MODELS[name](jr.key(0))) is objective

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from . import (
     attention as attention,
+    bayesopt as bayesopt,
     bias as bias,
     blocks as blocks,
     data as data,
@@ -16,7 +17,9 @@ from . import (
     training as training,
 )
 from .attention import (
+    DeepKernelAttention as DeepKernelAttention,
     DenseAttention as DenseAttention,
+    FavorAttention as FavorAttention,
     RotaryCoordinates as RotaryCoordinates,
     ScanAttention as ScanAttention,
     dense_attention as dense_attention,
@@ -29,15 +32,28 @@ from .bias import (
     KernelBias as KernelBias,
     RBFNetworkBias as RBFNetworkBias,
 )
+from .blocks import (
+    DotProductAttention as DotProductAttention,
+    LaplaceAttention as LaplaceAttention,
+    MultiHeadAttention as MultiHeadAttention,
+    UniformAttention as UniformAttention,
+)
 from .inference import sample as sample
 from .models import (
+    BNP as BNP,
     CNP as CNP,
     EQTNP as EQTNP,
     LBANP as LBANP,
+    NP as NP,
     PTTNP as PTTNP,
     RCNP as RCNP,
+    TEPTTNP as TEPTTNP,
+    TETNP as TETNP,
+    TNPA as TNPA,
     TNPD as TNPD,
     TNPKR as TNPKR,
+    TNPND as TNPND,
+    ConvCNP as ConvCNP,
 )
 from .pretrained import pretrained as pretrained
 from .serialise import load as load, save as save

@@ -1,16 +1,21 @@
-"""Training objectives: functions `(model, task) -> scalar` of one task; `fit` averages them over a batch."""
+"""Training objectives: functions `(model, task, key) -> scalar` of one task; `fit` averages them over a batch.
+
+The key is for the objectives that draw; the others do without."""
+
+from collections.abc import Callable
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Scalar
-from numpyro.distributions import Normal
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray, Scalar
+from numpyro.distributions import Normal, kl_divergence
 
 from .likelihoods import NoisyNormal, marginals, noiseless
-from .models import AbstractNeuralProcess
+from .models import BNP, NP, AbstractJointNeuralProcess, AbstractNeuralProcess
 from .task import Task
 from .tasks import PosteriorTask
 
 
-def nll(model: AbstractNeuralProcess, task: Task) -> Scalar:
+def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = None) -> Scalar:
     r"""Negative log-likelihood per target, $-\frac{1}{n_t} \sum_t \log p(y_t \mid x_t, D_c)$: maximum likelihood
     for conditional models. Mean over the valid targets, sum over the columns of `y`; zero without a valid target.
     """
@@ -19,7 +24,68 @@ def nll(model: AbstractNeuralProcess, task: Task) -> Scalar:
     return masked_mean(-jnp.asarray(log_prob), task.mask_t)
 
 
-def function_and_noise_nll(model: AbstractNeuralProcess, posterior: PosteriorTask) -> Scalar:
+def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
+    r"""Negative evidence lower bound of a model with a latent variable, per target (ANP, eq. 3):
+
+    $$-\frac{1}{n_t} \Bigl(\mathbb E_{q(z \mid D_c \cup D_t)} \bigl[\textstyle\sum_t \log p(y_t \mid x_t, z)\bigr]
+      - \mathrm{KL}\bigl(q(z \mid D_c \cup D_t) \,\Vert\, q(z \mid D_c)\bigr)\Bigr).$$
+
+    One draw of $z$. The divergence counts once per task, not once per target: both terms are sums over the task,
+    divided by its number of targets.
+    """
+    xt, yt = _visible(task.mask_t, task.xt, task.yt)
+    state = model.condition(task.xc, task.yc, task.mask_c)
+    both = (jnp.concatenate(pair) for pair in ((task.xc, xt), (task.yc, yt), (task.mask_c, task.mask_t)))
+    posterior, prior = model.posterior(*both), Normal(state.mean, state.std)
+    z = jnp.asarray(posterior.rsample(key))
+    log_prob = model.likelihood(model.decode(state, z, xt)).log_prob(yt)
+    divergence = jnp.sum(kl_divergence(posterior, prior))
+    count = jnp.sum(task.mask_t)
+    spread = jnp.where(count > 0, divergence / jnp.maximum(count, 1).astype(divergence.dtype), 0.0)
+    return masked_mean(-jnp.asarray(log_prob), task.mask_t) + spread
+
+
+def bootstrap_nll(model: BNP, task: Task, key: PRNGKeyArray, draws: int = 4) -> Scalar:
+    r"""Likelihood of the base model and of the mixture over bootstrapped contexts (Lee et al. 2020), per target:
+
+    $$-\frac{1}{n_t} \sum_t \Bigl(\log p(y_t \mid x_t, D_c)
+      + \log \frac1k \sum_k p(y_t \mid x_t, D_c, \tilde D^{(k)})\Bigr).$$
+    """
+    xt, yt = _visible(task.mask_t, task.xt, task.yt)
+    state = model.condition(task.xc, task.yc, task.mask_c)
+    base = model.predict_base(state, xt).log_prob(yt)
+    mixed = model.predict(state, xt, key=key, samples=draws).log_prob(yt)
+    return masked_mean(-jnp.asarray(base) - jnp.asarray(mixed), task.mask_t)
+
+
+def joint_nll(model: AbstractJointNeuralProcess, task: Task, key: PRNGKeyArray) -> Scalar:
+    r"""Negative joint log-likelihood, $-\frac{1}{n_t} \log p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$, of the targets in a
+    random order. Never to be compared with `nll`, which takes each target by itself.
+    """
+    order_key, draw_key = jr.split(key)
+    order = jr.permutation(order_key, task.mask_t.shape[0])
+    xt, yt = _visible(task.mask_t, task.xt, task.yt)
+    xt, yt, mask = xt[order], yt[order], task.mask_t[order]
+    state = model.condition(task.xc, task.yc, task.mask_c)
+    log_prob = model.joint_log_prob(state, xt, yt, mask, key=draw_key)
+    return -log_prob / jnp.maximum(jnp.sum(mask), 1).astype(log_prob.dtype)
+
+
+def suited(model: AbstractNeuralProcess) -> Callable:
+    """The objective that a model of this kind is trained with, unless one asks for another."""
+    match model:
+        case NP():
+            return elbo
+        case BNP():
+            return bootstrap_nll
+        case AbstractJointNeuralProcess():
+            return joint_nll
+    return nll
+
+
+def function_and_noise_nll(
+    model: AbstractNeuralProcess, posterior: PosteriorTask, key: PRNGKeyArray | None = None
+) -> Scalar:
     r"""Expected negative log-likelihood of the function and of a new observation, half each.
 
     For tasks whose exact posterior given the hidden hyper-parameters is known, $f_t \sim \mathcal N(m, v)$: the
@@ -44,7 +110,7 @@ def function_and_noise_nll(model: AbstractNeuralProcess, posterior: PosteriorTas
     return masked_mean(0.5 * jnp.sum(function + observation, axis=-1), task.mask_t)
 
 
-def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask) -> Scalar:
+def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: PRNGKeyArray | None = None) -> Scalar:
     """Expected negative log-likelihood of the noiseless function under the exact posterior of the targets.
 
     What `nll` is for tasks with noiseless targets, with the expectation over the targets in closed form (see

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 import npax
 from npax.likelihoods import FunctionAndNoise
-from npax.models import AbstractNeuralProcess
+from npax.models import AbstractConditionalNeuralProcess
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def small():
     )
 
 
-class SquaredExponentialGP(AbstractNeuralProcess):
+class SquaredExponentialGP(AbstractConditionalNeuralProcess):
     """An exact GP of known kernel and noise in the clothes of a neural process: the truth that inference must meet."""
 
     likelihood: FunctionAndNoise = eqx.field(default_factory=lambda: FunctionAndNoise(1, 0.0))

@@ -1,5 +1,7 @@
 """The published sizes."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.random as jr
@@ -8,13 +10,23 @@ import pytest
 from npax.models import presets
 from npax.serialise import count_parameters
 
+PAPERS = {
+    name: function
+    for name, function in vars(presets).items()
+    if inspect.isfunction(function) and list(inspect.signature(function).parameters) == ["dx", "dy", "key"]
+}
 
-@pytest.mark.parametrize(
-    "name", ["cnp", "rcnp", "tnp_d", "eqtnp", "lbanp", "pt_tnp", "tnp_kr_sa", "tnp_kr_sa_invariant", "tnp_kr_sa_rotary"]
-)
+
+def test_every_name_of_the_comparison_is_there():
+    names = "cnp np bnp canp anp banp convcnp rcnp tnp_d tnp_nd tnp_a eqtnp lbanp pt_tnp te_tnp te_pt_tnp"
+    assert set(names.split()) <= set(PAPERS)
+    assert {f"tnp_kr_{kind}" for kind in ("full", "sa", "perf", "dka")} <= set(PAPERS)
+
+
+@pytest.mark.parametrize("name", PAPERS)
 @pytest.mark.parametrize(("dx", "dy"), [(1, 1), (2, 3)])
 def test_presets_have_half_a_million_parameters(name, dx, dy):
-    model = eqx.filter_eval_shape(getattr(presets, name), dx, dy, key=jr.key(0))
+    model = eqx.filter_eval_shape(PAPERS[name], dx, dy, key=jr.key(0))
     assert model.dx == dx and model.dy == dy
     assert 0.42e6 < parameters(model) < 0.55e6
 

@@ -1,8 +1,10 @@
-"""TNP-D against its definition: all tokens together under a mask."""
+"""The transformer neural processes against their definitions."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
 from laws import MODELS, close, draw_data
 
 
@@ -31,3 +33,48 @@ def test_efficient_queries_equal_the_masked_form(getkey):
     assert close(model.decode(state, data.xt), masked_tnp_d(model, data))
     everything = data._replace(mask=jnp.ones(20, bool))
     assert not close(model.decode(state, data.xt), masked_tnp_d(model, everything))
+
+
+def test_autoregressive_likelihoods_follow_the_chain_rule(getkey):
+    """The i-th term is the prediction of a TNP-A whose memory holds the targets before it, and no others."""
+    model = MODELS["tnp-a"](getkey())
+    data = draw_data(model, getkey())
+    yt = jr.normal(getkey(), (9, 1))
+    state = model.condition(data.xc, data.yc, data.mask)
+    log_probs = model.log_probs(state, data.xt, yt)
+    assert close(log_probs[:1], model.predict(state, data.xt[:1]).log_prob(yt[:1]))
+    later = model.log_probs(state, data.xt, yt.at[5:].add(1.0))
+    assert close(later[:5], log_probs[:5]) and not close(later[6:], log_probs[6:])
+    earlier = model.log_probs(state, data.xt, yt.at[2].add(1.0))
+    assert close(earlier[:2], log_probs[:2]) and (jnp.abs(earlier[3:] - log_probs[3:]) > 1e-6).all()
+
+
+def test_autoregressive_samples_have_the_distribution_of_the_likelihood(getkey):
+    """Over samples, the mean log-likelihood of the one target is minus the entropy of its prediction."""
+    model = MODELS["tnp-a"](getkey())
+    data = draw_data(model, getkey())
+    state = model.condition(data.xc, data.yc, data.mask)
+    drawn = model.sample(state, data.xt, getkey(), 400, mask=jnp.arange(9) == 4)[:, 4]
+    predicted = model.predict(state, data.xt[4:5])
+    assert abs(float(drawn.mean() - predicted.mean[0, 0])) < 4 * float(jnp.sqrt(predicted.variance[0, 0] / 400))
+    assert 0.8 < float(drawn.var() / predicted.variance[0, 0]) < 1.25
+
+
+def test_samples_of_tnp_nd_have_its_covariance(getkey):
+    model = MODELS["tnp-nd"](getkey())
+    data = draw_data(model, getkey(), nt=3)
+    state = model.condition(data.xc, data.yc, data.mask)
+    drawn = np.asarray(model.sample(state, data.xt, getkey(), 20_000)).reshape(20_000, -1)
+    covariance = np.asarray(model.joint(state, data.xt).covariance_matrix)
+    assert np.abs(np.cov(drawn.T) - covariance).max() < 0.05 * np.abs(covariance).max()
+
+
+def test_the_covariance_of_tnp_nd_follows_the_order_of_the_targets(getkey):
+    model = MODELS["tnp-nd"](getkey())
+    data = draw_data(model, getkey())
+    state = model.condition(data.xc, data.yc, data.mask)
+    order = jr.permutation(getkey(), 9)
+    covariance, permuted = (
+        model.joint(state, xt).covariance_matrix.reshape(9, 2, 9, 2) for xt in (data.xt, data.xt[order])
+    )
+    assert close(permuted, covariance[order][:, :, order])

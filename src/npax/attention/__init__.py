@@ -1,6 +1,9 @@
 """Attention mechanisms: one call signature, one mechanism per file."""
 
 from ._base import AbstractAttention as AbstractAttention, Memory as Memory
+from .deep_kernel import DeepKernelAttention as DeepKernelAttention
 from .dense import DenseAttention as DenseAttention, dense_attention as dense_attention
+from .favor import FavorAttention as FavorAttention
 from .rotary import RotaryCoordinates as RotaryCoordinates
 from .scan import ScanAttention as ScanAttention, scan_attention as scan_attention
+from .translation_equivariant import translation_equivariant_attention as translation_equivariant_attention

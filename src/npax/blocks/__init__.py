@@ -1,7 +1,18 @@
 """Parts of networks."""
 
+from .cross_attention import (
+    AbstractCrossAttention as AbstractCrossAttention,
+    DotProductAttention as DotProductAttention,
+    LaplaceAttention as LaplaceAttention,
+    MultiHeadAttention as MultiHeadAttention,
+    UniformAttention as UniformAttention,
+)
 from .kr_block import KRBlock as KRBlock
+from .masked import masked_mean as masked_mean
 from .mlp import MLP as MLP, LayerNorm as LayerNorm, Linear as Linear
+from .pair_network import PairNetwork as PairNetwork
+from .paths import DeterministicPath as DeterministicPath, LatentPath as LatentPath, PointEncoder as PointEncoder
+from .set_conv import Grid as Grid, SetConv as SetConv
 from .stack import (
     read_memories as read_memories,
     scan_blocks as scan_blocks,
@@ -9,4 +20,6 @@ from .stack import (
     unrolled as unrolled,
     write_memories as write_memories,
 )
+from .te_block import TEBlock as TEBlock, read_located as read_located, te_stack as te_stack
 from .transformer_block import TransformerBlock as TransformerBlock, transformer_stack as transformer_stack
+from .unet import ConvBlock as ConvBlock, UNet as UNet

@@ -2,7 +2,8 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from ..attention import AbstractAttention, Memory, RotaryCoordinates
+from ..attention._base import AbstractAttention, Memory
+from ..attention.rotary import RotaryCoordinates
 from ..bias import AbstractBias
 from .heads import join_heads, split_heads
 from .mlp import MLP, LayerNorm, Linear

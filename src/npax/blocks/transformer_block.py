@@ -2,7 +2,8 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from ..attention import AbstractAttention, Memory
+from ..attention._base import AbstractAttention, Memory
+from ..bias import AbstractBias
 from .heads import join_heads, split_heads
 from .mlp import MLP, LayerNorm, Linear
 
@@ -14,7 +15,8 @@ class TransformerBlock(eqx.Module):
 
     Two verbs, as for `KRBlock`: `memorise` the context's tokens once, then `update` any tokens that read them.
 
-    **Arguments:** `size`: token width; `heads`, `head_size`; `hidden`: feed-forward width; `attention`.
+    **Arguments:** `size`: token width; `heads`, `head_size`; `hidden`: feed-forward width; `attention`;
+    `bias`: optional.
     """
 
     query: Linear
@@ -25,10 +27,19 @@ class TransformerBlock(eqx.Module):
     feed: MLP
     feed_norm: LayerNorm
     attention: AbstractAttention
+    bias: AbstractBias | None
     heads: int = eqx.field(static=True)
 
     def __init__(
-        self, size: int, *, heads: int, head_size: int, hidden: int, attention: AbstractAttention, key: PRNGKeyArray
+        self,
+        size: int,
+        *,
+        heads: int,
+        head_size: int,
+        hidden: int,
+        attention: AbstractAttention,
+        bias: AbstractBias | None = None,
+        key: PRNGKeyArray,
     ):
         q_key, k_key, v_key, o_key, f_key = jr.split(key, 5)
         inner = heads * head_size
@@ -38,7 +49,7 @@ class TransformerBlock(eqx.Module):
         self.output = Linear(inner, size, key=o_key)
         self.feed = MLP([size, hidden, size], key=f_key)
         self.attention_norm, self.feed_norm = LayerNorm(size), LayerNorm(size)
-        self.attention, self.heads = attention, heads
+        self.attention, self.bias, self.heads = attention, bias, heads
 
     def memorise(self, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Memory:
         """What later updates read of the context tokens `zc`."""
@@ -47,7 +58,7 @@ class TransformerBlock(eqx.Module):
 
     def update(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:
         """New tokens of points at `x`, each from its own token and the memory."""
-        read = self.attention.recall(split_heads(self.query(z), self.heads), x, memory, None)
+        read = self.attention.recall(split_heads(self.query(z), self.heads), x, memory, self.bias)
         z = self.attention_norm(z + self.output(join_heads(read)))
         return self.feed_norm(z + self.feed(z))
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..likelihoods import noiseless
-from ..models import AbstractNeuralProcess
+from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
 from .buckets import bucket, pad
 from .predict import to_model
 
@@ -32,7 +32,8 @@ def sample(
     `method="ar"`: the chain rule in a random order for each sample, $y_i \sim p(y_i \mid D_c, y_{<i})$, every drawn
     value joining the context. It gives dependent samples from any model of marginals. `"independent"`: each target
     from its own marginal; the samples are jagged. `"latent"`: one draw of the latent variable per sample, for models
-    that have one. `"auto"`: `"ar"`.
+    that have one. `"auto"`: the model's own joint samples where it has any (latent variables, TNP-ND, TNP-A), else
+    `"ar"`.
 
     **Arguments:** `model`; `xc [nc dx]`, `yc [nc dy]`, `xt [nt dx]` in the model's coordinates, as for the model
     itself (`NeuralProcessRegressor.sample_y` takes any units); `n` samples; `include_noise`: of new observations, or
@@ -45,7 +46,7 @@ def sample(
     """
     if method not in ("auto", "ar", "latent", "independent"):
         raise ValueError(f'`method` must be "auto", "ar", "latent" or "independent", got {method!r}.')
-    if method == "latent":
+    if method == "latent" and not isinstance(model, AbstractLatentNeuralProcess):
         raise ValueError(
             f'`method="latent"` needs a model with a latent variable, and {type(model).__name__} has none. '
             'Use "ar" for joint samples or "independent".'
@@ -60,6 +61,8 @@ def sample(
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     if method == "independent":
         return _independent(model, context, slots, jr.split(key, n), include_noise)[:, : len(xt)]
+    if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
+        return _own(model, context, slots, np.arange(len(slots)) < len(xt), key, n)[:, : len(xt)]
     side = min(GROUP, bucket(n))
     keys = jr.split(key, -(-n // side) * side).reshape(-1, side)
     groups = [_chains(model, context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
@@ -90,6 +93,11 @@ def _independent(model, context, xt, keys, include_noise) -> Array:
     xc, yc, mask = context
     distribution = model(xc, yc, xt, mask)
     return jax.vmap(lambda key: _draw(distribution, key, include_noise))(keys)
+
+
+@eqx.filter_jit
+def _own(model, context, xt, counted, key, n) -> Array:
+    return model.sample(model.condition(*context), xt, key, n, mask=counted)
 
 
 @eqx.filter_jit

@@ -158,4 +158,4 @@ def _condition(model, context):
 
 @eqx.filter_jit
 def _decode(model, state, xt):
-    return moments(model.likelihood(model.decode(state, xt)))
+    return moments(model.predict(state, xt))

@@ -223,7 +223,7 @@ def _condition_all(model, contexts):
 
 @eqx.filter_jit
 def _decode_all(model, states, xt) -> Array:
-    return jax.vmap(lambda state, xt: moments(model.likelihood(model.decode(state, xt))))(states, xt)
+    return jax.vmap(lambda state, xt: moments(model.predict(state, xt)))(states, xt)
 
 
 def _batch_size(size):

@@ -6,4 +6,6 @@ from .gaussian import (
     HeteroscedasticGaussian as HeteroscedasticGaussian,
     HomoscedasticGaussian as HomoscedasticGaussian,
 )
+from .joint import JointGaussian as JointGaussian
+from .mixture import NormalMixture as NormalMixture, mixture as mixture
 from .noisy import NoisyNormal as NoisyNormal, marginals as marginals, noiseless as noiseless

@@ -8,8 +8,8 @@ from numpyro.distributions import Distribution
 class AbstractLikelihood(eqx.Module):
     """Turns the raw output of a network at each target into a distribution over `y`.
 
-    The distribution is NumPyro's, with batch shape `[nt]` and event shape `[dy]`: `log_prob`, `sample`, `mean`,
-    `variance`; marginal quantiles come from `npax.likelihoods.marginals`.
+    The distribution is NumPyro's, with batch shape `[nt]` (`[*batch nt]`) and event shape `[dy]`: `log_prob`,
+    `sample`, `mean`, `variance`; marginal quantiles come from `npax.likelihoods.marginals`.
     """
 
     dy: eqx.AbstractVar[int]
@@ -20,5 +20,5 @@ class AbstractLikelihood(eqx.Module):
         """How many raw numbers the likelihood reads per target."""
 
     @abc.abstractmethod
-    def __call__(self, raw: Float[Array, "nt size"]) -> Distribution:
+    def __call__(self, raw: Float[Array, "*batch nt size"]) -> Distribution:
         """The distribution of each target."""

@@ -2,6 +2,8 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from .mixture import NormalMixture
+
 
 class NoisyNormal(dist.Distribution):
     r"""A new observation of an uncertain function, $y = f + \varepsilon \sim \mathcal N(\mu, \sigma_f^2 + \sigma_n^2)$.
@@ -49,6 +51,12 @@ class NoisyNormal(dist.Distribution):
 
 def marginals(distribution: dist.Distribution) -> dist.Distribution:
     """The distribution of every single value, with event shape `[]`: it has `cdf` and `icdf`."""
+    if isinstance(distribution, dist.MixtureSameFamily):
+        parts = distribution.component_distribution
+        assert isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)
+        return NormalMixture(
+            *(jnp.moveaxis(jnp.asarray(a), -2, -1) for a in (parts.base_dist.loc, parts.base_dist.scale))
+        )
     return distribution.base_dist if isinstance(distribution, dist.Independent) else distribution
 
 

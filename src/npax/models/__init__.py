@@ -1,9 +1,22 @@
 """Neural processes: one file per model, and `presets` with the sizes of the papers."""
 
 from . import presets as presets
-from ._base import AbstractNeuralProcess as AbstractNeuralProcess, State as State
+from ._base import (
+    AbstractConditionalNeuralProcess as AbstractConditionalNeuralProcess,
+    AbstractNeuralProcess as AbstractNeuralProcess,
+    State as State,
+)
+from ._joint import AbstractJointNeuralProcess as AbstractJointNeuralProcess
+from ._latent import AbstractLatentNeuralProcess as AbstractLatentNeuralProcess
+from .bnp import BNP as BNP
 from .cnp import CNP as CNP
+from .convcnp import ConvCNP as ConvCNP
+from .np import NP as NP
 from .pt_tnp import LBANP as LBANP, PTTNP as PTTNP
 from .rcnp import RCNP as RCNP
+from .te_pt_tnp import TEPTTNP as TEPTTNP
+from .te_tnp import TETNP as TETNP
 from .tnp import EQTNP as EQTNP, TNPD as TNPD
+from .tnp_a import TNPA as TNPA
 from .tnp_kr import TNPKR as TNPKR
+from .tnp_nd import TNPND as TNPND

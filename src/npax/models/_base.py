@@ -19,7 +19,8 @@ class AbstractNeuralProcess(eqx.Module):
     in two so that it is done once: `condition` does all that depends on the context alone, `predict` maps any number
     of targets, each independent of the others. An empty or fully masked context is legal and gives the prior.
 
-    A model gives `condition` and `decode`; the rest is written here, once, for all models.
+    A model gives `condition` and `predict`; most do so as an `AbstractConditionalNeuralProcess` or, where one context
+    stands for many functions, as an `AbstractLatentNeuralProcess`.
     """
 
     likelihood: eqx.AbstractVar[AbstractLikelihood]
@@ -32,12 +33,8 @@ class AbstractNeuralProcess(eqx.Module):
         """Everything that depends on the context alone. Points where `mask` is `False` count for nothing."""
 
     @abc.abstractmethod
-    def decode(self, state: State, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
-        """The raw numbers that the likelihood turns into a distribution at each target."""
-
     def predict(self, state: State, xt: Float[Array, "nt dx"]) -> Distribution:
         """The predictive distribution at each target: batch shape `[nt]`, event shape `[dy]`."""
-        return self.likelihood(self.decode(state, xt))
 
     def __call__(
         self,
@@ -48,6 +45,17 @@ class AbstractNeuralProcess(eqx.Module):
     ) -> Distribution:
         """`predict(condition(xc, yc, mask), xt)`."""
         return self.predict(self.condition(xc, yc, mask), xt)
+
+
+class AbstractConditionalNeuralProcess(AbstractNeuralProcess):
+    """A neural process that maps the state and a target straight to the numbers that its likelihood reads."""
+
+    @abc.abstractmethod
+    def decode(self, state: State, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
+        """The raw numbers that the likelihood turns into a distribution at each target."""
+
+    def predict(self, state, xt):
+        return self.likelihood(self.decode(state, xt))
 
 
 def at_least_one(**sizes: int) -> None:
@@ -62,11 +70,6 @@ def clean(x, y, mask):
     if mask is None:
         return x, y, jnp.ones(x.shape[0], bool)
     return jnp.where(mask[:, None], x, 0.0), jnp.where(mask[:, None], y, 0.0), mask
-
-
-def masked_mean(a: Float[Array, "n size"], mask: Bool[Array, " n"]) -> Float[Array, " size"]:
-    """The mean over the points that count; zero where there are none."""
-    return jnp.sum(jnp.where(mask[:, None], a, 0.0), axis=0) / jnp.maximum(jnp.sum(mask.astype(a.dtype)), 1.0)
 
 
 def context_features(xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc dx+dy+1"]:

@@ -1,28 +1,32 @@
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
-from ..blocks import MLP
+from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, UniformAttention
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, at_least_one, clean, masked_mean
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
 
-class CNP(AbstractNeuralProcess):
-    r"""Conditional neural process (Garnelo et al. 2018): the mean of the encoded context, decoded at each target,
+class CNP(AbstractConditionalNeuralProcess):
+    r"""Conditional neural process (Garnelo et al. 2018): the encoded context, summed up and decoded at each target,
 
-    $$r = \frac1n \sum_i \mathrm{enc}([x_i, y_i]), \qquad p(y_t \mid x_t, D_c) = \mathrm{lik}(\mathrm{dec}([r, x_t])).$$
+    $$r(x_t) = \sum_i w_i(x_t)\, \mathrm{enc}([x_i, y_i]), \qquad
+      p(y_t \mid x_t, D_c) = \mathrm{lik}(\mathrm{dec}([r(x_t), x_t])).$$
 
-    The fastest of all, and the least accurate: one vector carries the whole context, so fine detail is lost however
-    many points there are. An empty context has $r = 0$.
+    With equal weights, the default, it is the fastest of all neural processes and the least accurate: one vector
+    carries the whole context, so fine detail is lost however many points there are. With another cross-attention it
+    is the deterministic half of the attentive neural process, **CANP** (ANP §3). An empty context has $r = 0$.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `encoder`, `decoder`: widths of the hidden layers. `size`:
-    width of $r$. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+    width of $r$. `attention`: how targets read the context, default `UniformAttention()`; the others are
+    `LaplaceAttention`, `DotProductAttention` and `MultiHeadAttention`. `layers`, `heads`: self-attention over the
+    context before that. `likelihood`: default `HeteroscedasticGaussian(dy)`.
 
-    **Cost:** O(nc + nt). The state is `r [size]`.
+    **Cost:** O(nc + nt), the state `[size]`; with attention O(nc nt), with self-attention O(nc²).
     """
 
-    encoder: MLP
+    path: DeterministicPath
     decoder: MLP
     likelihood: AbstractLikelihood
     dx: int = eqx.field(static=True)
@@ -35,21 +39,23 @@ class CNP(AbstractNeuralProcess):
         *,
         encoder: tuple[int, ...] = (256, 256, 256),
         size: int = 256,
+        attention: AbstractCrossAttention | None = None,
+        layers: int = 0,
+        heads: int = 8,
         decoder: tuple[int, ...] = (256, 256, 256),
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, size=size)
         e_key, d_key = jr.split(key)
+        points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
+        self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.encoder = MLP([dx + dy, *encoder, size], key=e_key)
         self.decoder = MLP([size + dx, *decoder, self.likelihood.size], key=d_key)
         self.dx, self.dy = dx, dy
 
-    def condition(self, xc, yc, mask=None) -> Float[Array, " size"]:
-        xc, yc, mask = clean(xc, yc, mask)
-        return masked_mean(self.encoder(jnp.concatenate([xc, yc], axis=-1)), mask)
+    def condition(self, xc, yc, mask=None):
+        return self.path.memorise(*clean(xc, yc, mask))
 
     def decode(self, state, xt):
-        r = jnp.broadcast_to(state, (xt.shape[0], state.shape[0]))
-        return self.decoder(jnp.concatenate([r, xt], axis=-1))
+        return self.decoder(jnp.concatenate([self.path.read(state, xt), xt], axis=-1))

@@ -1,15 +1,30 @@
 """The models of the papers at their published sizes: functions one can read. All take `(dx, dy, *, key)`."""
 
+import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..attention import RotaryCoordinates, ScanAttention
+from ..attention import (
+    DeepKernelAttention,
+    DenseAttention,
+    FavorAttention,
+    RotaryCoordinates,
+    ScanAttention,
+)
 from ..bias import GeometricRBFBias, RBFNetworkBias
+from ..blocks import MultiHeadAttention
 from ..likelihoods import FunctionAndNoise
+from .bnp import BNP
 from .cnp import CNP
+from .convcnp import ConvCNP
+from .np import NP
 from .pt_tnp import LBANP, PTTNP
 from .rcnp import RCNP
+from .te_pt_tnp import TEPTTNP
+from .te_tnp import TETNP
 from .tnp import EQTNP, TNPD
+from .tnp_a import TNPA
 from .tnp_kr import TNPKR
+from .tnp_nd import TNPND
 
 
 def cnp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
@@ -17,14 +32,60 @@ def cnp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
     return CNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), key=key)
 
 
+def np(dx: int, dy: int, *, key: PRNGKeyArray) -> NP:
+    """NP: two encoders and a decoder of width 192, a latent variable of 64."""
+    return NP(dx, dy, encoder=(192, 192, 192), size=192, decoder=(192, 192, 192, 192), key=key)
+
+
+def bnp(dx: int, dy: int, *, key: PRNGKeyArray) -> BNP:
+    """BNP: encoder and decoder of width 240."""
+    return BNP(dx, dy, encoder=(240, 240, 240), size=240, decoder=(240, 240, 240, 240), key=key)
+
+
+def canp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
+    """CANP: width 144, two layers of self-attention and multi-head cross-attention, 8 heads each."""
+    cross, rest = jr.split(key)
+    return CNP(dx, dy, attention=MultiHeadAttention(dx, 144, key=cross), layers=2, **_attentive(144, 4), key=rest)
+
+
+def anp(dx: int, dy: int, *, key: PRNGKeyArray) -> NP:
+    """ANP: width 112, multi-head cross-attention, two layers of self-attention in either path, 8 heads each."""
+    cross, rest = jr.split(key)
+    return NP(dx, dy, attention=MultiHeadAttention(dx, 112, key=cross), layers=2, **_attentive(112, 2), key=rest)
+
+
+def banp(dx: int, dy: int, *, key: PRNGKeyArray) -> BNP:
+    """BANP: as `canp`, with the bootstrap."""
+    cross, rest = jr.split(key)
+    return BNP(dx, dy, attention=MultiHeadAttention(dx, 144, key=cross), layers=2, **_attentive(144, 4), key=rest)
+
+
 def rcnp(dx: int, dy: int, *, key: PRNGKeyArray) -> RCNP:
     """RCNP at the size of `cnp`."""
     return RCNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), key=key)
 
 
+def convcnp(dx: int, dy: int, *, key: PRNGKeyArray) -> ConvCNP:
+    """ConvCNP for coordinates in [-2, 2]: 64 nodes per unit and 14 blocks on five levels for `dx` = 1; 8 nodes per
+    unit and 13 blocks on three levels for `dx` = 2 (and 3: 48 nodes per axis, heavy). 64 channels."""
+    if dx == 1:
+        return ConvCNP(dx, dy, spacing=1 / 64, blocks=(1, 1, 2, 2, 2), window=7, key=key)
+    return ConvCNP(dx, dy, spacing=1 / 8, margin=0.5, blocks=(1, 3, 5), window=3, key=key)
+
+
 def tnp_d(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPD:
     """TNP-D at the size of `tnp_kr_sa`: 6 blocks of width 64, 4 heads of 32, feed-forward 256."""
     return TNPD(dx, dy, key=key)
+
+
+def tnp_nd(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPND:
+    """TNP-ND: as `tnp_d`, with 16 features per target for the covariance."""
+    return TNPND(dx, dy, key=key)
+
+
+def tnp_a(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPA:
+    """TNP-A: as `tnp_d`."""
+    return TNPA(dx, dy, key=key)
 
 
 def eqtnp(dx: int, dy: int, *, key: PRNGKeyArray) -> EQTNP:
@@ -42,6 +103,21 @@ def pt_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> PTTNP:
     return PTTNP(dx, dy, pseudo_tokens=32, key=key)
 
 
+def te_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> TETNP:
+    """TE-TNP with location updates: 6 blocks of width 64, 4 heads of 32, feed-forward 256, as `tnp_d`."""
+    return TETNP(dx, dy, key=key)
+
+
+def te_pt_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> TEPTTNP:
+    """TE-PT-TNP with 32 pseudo-tokens and location updates: 5 layers of width 64, 4 heads of 16, feed-forward 128."""
+    return TEPTTNP(dx, dy, pseudo_tokens=32, key=key)
+
+
+def tnp_kr_full(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: Full: `tnp_kr_sa` with all logits in one array."""
+    return TNPKR(dx, dy, attention=DenseAttention(), bias=lambda key: RBFNetworkBias(4, bases=5, key=key), key=key)
+
+
 def tnp_kr_sa(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: SA of KR2 §4: scan attention, TISA bias with 5 bases, locations in the tokens; 0.5 M parameters."""
     return TNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), key=key)
@@ -57,12 +133,46 @@ def tnp_kr_sa_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
     return TNPKR(dx, dy, **_rotary_parts(dx), key=key)
 
 
+def tnp_kr_perf(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: PERF (KR1's Fast): FAVOR+ with 64 features, locations in the tokens."""
+    return TNPKR(dx, dy, attention=lambda key: FavorAttention(32, features=64, key=key), key=key)
+
+
+def tnp_kr_perf_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: PERF, translation equivariant: its 64 features are turned by the locations."""
+
+    def attention(key):
+        rotary, draws = jr.split(key)
+        return FavorAttention(32, features=64, rotary=RotaryCoordinates(4, 64, dx, key=rotary), key=draws)
+
+    return TNPKR(dx, dy, attention=attention, locations=False, key=key)
+
+
+def tnp_kr_dka(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: DKA (KR2 §3.4): deep kernel attention of rank 32, locations in the tokens and in the kernel."""
+    return TNPKR(dx, dy, attention=lambda key: DeepKernelAttention(32, dx, key=key), key=key)
+
+
+def tnp_kr_dka_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: DKA, translation equivariant: the kernel's 32 features are turned by the locations."""
+
+    def attention(key):
+        rotary, rest = jr.split(key)
+        return DeepKernelAttention(32, dx, rotary=RotaryCoordinates(4, 32, dx, key=rotary), key=rest)
+
+    return TNPKR(dx, dy, attention=attention, locations=False, key=key)
+
+
 def gp_universal(*, key: PRNGKeyArray) -> TNPKR:
     """The architecture of the shipped model `gp-universal`: one `y`, up to three coordinates (fewer: pad with zeros).
 
     Translation equivariant; its head tells the function from the noise.
     """
     return TNPKR(3, 1, **_rotary_parts(3), likelihood=FunctionAndNoise(1), key=key)
+
+
+def _attentive(size, decoder):
+    return {"encoder": (size, size), "size": size, "decoder": (size,) * decoder}
 
 
 def _rotary_parts(dx):

@@ -6,10 +6,10 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, at_least_one, clean, context_features, target_features
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
 
 
-class LBANP(AbstractNeuralProcess):
+class LBANP(AbstractConditionalNeuralProcess):
     r"""Latent bottlenecked attentive neural process (Feng et al. 2023): pseudo-tokens in Perceiver style.
 
     A fixed number M of learned tokens $U$ stands between context and targets. Each layer lets them read the embedded
@@ -83,7 +83,7 @@ class LBANP(AbstractNeuralProcess):
         return self.head(read_memories(self.answer_stack, state, self.embed(target_features(xt, self.dy)), xt))
 
 
-class PTTNP(AbstractNeuralProcess):
+class PTTNP(AbstractConditionalNeuralProcess):
     r"""Pseudo-token transformer neural process in the style of induced set transformers (PT-TNP; TE §2.3, App. C).
 
     As `LBANP`, but for what follows the reading: the pseudo-tokens do not read one another, the context reads them

@@ -6,10 +6,10 @@ from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, at_least_one, clean
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
 
-class RCNP(AbstractNeuralProcess):
+class RCNP(AbstractConditionalNeuralProcess):
     r"""Relational conditional neural process (Huang et al. 2023; in its simple form, TE eq. 38):
 
     $$r_t = \frac1n \sum_i \mathrm{enc}([x_t - x_i, y_i]), \qquad

@@ -5,10 +5,10 @@ from jaxtyping import PRNGKeyArray
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, at_least_one, clean, context_features, target_features
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
 
 
-class TNPD(AbstractNeuralProcess):
+class TNPD(AbstractConditionalNeuralProcess):
     r"""Transformer neural process, diagonal (TNP-D; Nguyen and Grover 2022), with efficient queries.
 
     Tokens $\mathrm{MLP}([x, y, 1])$ of the context and $\mathrm{MLP}([x, 0, 0])$ of the targets pass through one stack
@@ -65,7 +65,7 @@ class TNPD(AbstractNeuralProcess):
         return self.head(read_memories(self.stack, state, self.embed(target_features(xt, self.dy)), xt))
 
 
-class EQTNP(AbstractNeuralProcess):
+class EQTNP(AbstractConditionalNeuralProcess):
     r"""Efficient-query transformer neural process (EQTNP; Feng et al. 2023): `TNPD` with weights of their own for
     context and targets.
 

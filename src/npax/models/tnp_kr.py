@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,12 +11,12 @@ from ..attention import AbstractAttention, RotaryCoordinates, ScanAttention
 from ..bias import AbstractBias
 from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractNeuralProcess, at_least_one, clean
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
 M = TypeVar("M")
 
 
-class TNPKR(AbstractNeuralProcess):
+class TNPKR(AbstractConditionalNeuralProcess):
     r"""Transformer neural process - kernel regression (KR2 §3).
 
     Tokens co-embed observed-status, value (zeros for targets) and, with `locations=True`, location (eq. 2). A stack
@@ -28,10 +28,11 @@ class TNPKR(AbstractNeuralProcess):
     model is translation equivariant: it sees differences only. The SA, PERF and DKA variants of the paper are
     choices of `attention`.
 
-    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: how queries read (default `ScanAttention()`).
-    `bias`, `rotary`: one template each, given to every block with noise of its own on its parameters, or a
-    function `key -> module` that draws each block's. `blocks`, `size`, `heads`, `head_size`, `hidden`: number of
-    blocks, token width, attention heads and their width, feed-forward width. `likelihood`: default
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: how queries read (default `ScanAttention()`);
+    `bias`, `rotary`: optional. Of each one template, given to every block with noise of its own on its parameters,
+    or a function `key -> module` that draws each block's (as `FavorAttention` and `DeepKernelAttention` need it).
+    `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width, attention heads and their width,
+    feed-forward width. `likelihood`: default
     `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. `condition` keeps each block's
@@ -57,7 +58,7 @@ class TNPKR(AbstractNeuralProcess):
         dx: int,
         dy: int,
         *,
-        attention: AbstractAttention | None = None,
+        attention: AbstractAttention | Callable[[PRNGKeyArray], AbstractAttention] | None = None,
         bias: AbstractBias | Callable[[PRNGKeyArray], AbstractBias] | None = None,
         rotary: RotaryCoordinates | Callable[[PRNGKeyArray], RotaryCoordinates] | None = None,
         locations: bool = True,
@@ -82,17 +83,15 @@ class TNPKR(AbstractNeuralProcess):
         self.dx, self.dy, self.blocks = dx, dy, blocks
 
         def block(key):
-            block_key, bias_key, rotary_key = jr.split(key, 3)
+            block_key, bias_key, rotary_key, attention_key = jr.split(key, 4)
             return KRBlock(
                 size,
                 heads=heads,
                 head_size=head_size,
                 hidden=hidden,
-                attention=attention,
-                bias=_vary(bias, bias_key) if isinstance(bias, AbstractBias | None) else bias(bias_key),
-                rotary=_vary(rotary, rotary_key)
-                if isinstance(rotary, RotaryCoordinates | None)
-                else rotary(rotary_key),
+                attention=_part(attention, AbstractAttention, attention_key),
+                bias=_part(bias, AbstractBias, bias_key),
+                rotary=_part(rotary, RotaryCoordinates, rotary_key),
                 key=block_key,
             )
 
@@ -112,6 +111,11 @@ class TNPKR(AbstractNeuralProcess):
         if self.embed_location is not None:
             parts.append(self.embed_location(x))
         return self.co_embed(jnp.concatenate([*parts, self.embed_value(y)], axis=-1))
+
+
+def _part(part: Any, kind: type, key: PRNGKeyArray) -> Any:
+    """A block's own: drawn by a function of a key, or a template varied."""
+    return _vary(part, key) if part is None or isinstance(part, kind) else part(key)
 
 
 def _vary(template: M, key: PRNGKeyArray) -> M:

@@ -65,7 +65,7 @@ def fit(
     steps: int,
     key: PRNGKeyArray,
     batch_size: int = 32,
-    objective: Callable = objectives.nll,
+    objective: Callable | None = None,
     optimizer: optax.GradientTransformation | None = None,
     seeds: int = 1,
     checkpoint: str | Path | None = None,
@@ -85,7 +85,8 @@ def fit(
 
     **Arguments:** `model`: where to start; with `seeds` > 1 a function `key -> model`, so that each seed starts
     elsewhere (all seeds train side by side under `vmap`, on their own tasks). `tasks`: a sampler, or a `Curriculum`
-    of several shapes (then `batch_size` is the curriculum's). `objective(model, task) -> scalar` of one task.
+    of several shapes (then `batch_size` is the curriculum's). `objective(model, task, key) -> scalar` of one
+    task (default: what suits the model, `objectives.suited`).
     `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
     newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end.
@@ -113,6 +114,7 @@ def fit(
         found = read_checkpoint(folder, state)
         state = state if found is None else found[0]
     plan = curriculum.plan(-(-steps // chunk))
+    objective = objectives.suited(state.model) if objective is None else objective
     run = _runner(curriculum, objective, optimizer, seeds)
 
     losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
@@ -166,8 +168,9 @@ def _runner(curriculum, objective, optimizer, seeds):
 
     def batch_loss(model, stage, key):
         tasks = jax.vmap(stage.tasks.sample)(jr.split(key, stage.batch_size))
+        keys = jr.split(jr.fold_in(key, 1), stage.batch_size)
         with unrolled():
-            return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0))(model, tasks))
+            return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys))
 
     def step(model, opt_state, stage, key):
         loss, grads = eqx.filter_value_and_grad(batch_loss)(model, stage, key)

@@ -1,0 +1,81 @@
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from ._base import AbstractAttention
+from .dense import hide
+from .linear import Totals, read, totals
+from .rotary import RotaryCoordinates
+
+
+class FavorAttention(AbstractAttention):
+    r"""Performer attention, FAVOR+ (Choromanski et al. 2021): softmax attention at linear cost, by random features.
+
+    The exponential of a product is an expectation over Gaussian $w$, of positive functions of either side,
+
+    $$e^{q^\top k} = \mathbb E_w\bigl[e^{w^\top q - \|q\|^2/2}\; e^{w^\top k - \|k\|^2/2}\bigr],$$
+
+    so with $m$ draws of $w$ all keys are summed up in one `[m d]` matrix before any query is seen. The draws of a
+    group of d are orthogonal, which lowers the variance. Maxima are subtracted from the exponents, for each query
+    and over all keys of a head: both cancel in the ratio, and nothing overflows.
+
+    With `rotary`, the features of queries and keys are turned by their locations in the numerator (not in the
+    denominator, which stays positive): what is read depends on differences of locations only, exactly.
+
+    **Arguments:** `head_size`: d; `features`: m; `rotary`: optional, of size `features`.
+    **Cost:** O((nq + nk) m d); the memory `[heads m d+1]` does not grow with the keys.
+    **Good values:** 64 to 128 features. **Pitfalls:** takes no pairwise bias. The error grows with the size of the
+    logits; the draws are not trained: `redraw` gives new ones.
+    """
+
+    projection: Float[Array, "features d"]
+    rotary: RotaryCoordinates | None
+
+    def __init__(
+        self, head_size: int, *, features: int = 64, rotary: RotaryCoordinates | None = None, key: PRNGKeyArray
+    ):
+        if head_size < 1 or features < 1:
+            raise ValueError(f"`head_size` and `features` must be at least 1, got {head_size} and {features}.")
+        self.projection = _orthogonal(key, features, head_size)
+        self.rotary = rotary
+
+    def redraw(self, key: PRNGKeyArray) -> "FavorAttention":
+        """The same attention with new random features."""
+        features, head_size = self.projection.shape
+        return FavorAttention(head_size, features=features, rotary=self.rotary, key=key)
+
+    def memorise(self, k, v, xk, mask):
+        k, v, _ = hide(mask, k, v, None)
+        xk = jnp.where(mask[:, None], xk, 0.0)
+        return totals(self._features(k, mask[None, :, None], (1, 2)), v, xk, mask, self.rotary)
+
+    def recall(self, q, xq, memory: Totals, bias):
+        if bias is not None:
+            raise ValueError("`FavorAttention` takes no pairwise `bias`: its cost is linear. Use `rotary`.")
+        phi = self._features(q, jnp.ones((1, 1, 1), bool), (2,))
+        total = jnp.einsum("hqm,hm->hq", phi, memory.weights)[..., None]
+        seen = total > jnp.finfo(total.dtype).tiny ** 0.5  # smaller totals would overflow in the gradient
+        return jnp.where(seen, read(phi, xq, memory, self.rotary) / jnp.where(seen, total, 1.0), 0.0)
+
+    def _features(self, a, counts, over):
+        """`[heads n features]`, positive; the greatest of those that count, over the given axes, is 1."""
+        a = a * a.shape[-1] ** -0.25
+        exponent = a @ jax.lax.stop_gradient(self.projection).T - 0.5 * jnp.sum(jnp.square(a), axis=-1, keepdims=True)
+        exponent = jnp.where(counts, exponent, -jnp.inf)
+        top = jax.lax.stop_gradient(jnp.max(exponent, axis=over, keepdims=True, initial=-jnp.inf))
+        return jnp.exp(exponent - jnp.where(jnp.isfinite(top), top, 0.0))
+
+
+def _orthogonal(key, features, size):
+    """Gaussian rows, orthogonal within each group of `size`: `[features size]`."""
+    direction_key, length_key = jr.split(key)
+    groups = [_rotation(k, size) for k in jr.split(direction_key, -(-features // size))]
+    lengths = jnp.linalg.norm(jr.normal(length_key, (features, size)), axis=1)
+    return lengths[:, None] * jnp.concatenate(groups)[:features]
+
+
+def _rotation(key, size):
+    """Uniform among the orthogonal matrices: the sign that the factorisation leaves open is settled."""
+    q, r = jnp.linalg.qr(jr.normal(key, (size, size)))
+    return q * jnp.sign(jnp.diagonal(r))

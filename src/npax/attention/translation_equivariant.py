@@ -1,0 +1,124 @@
+from collections.abc import Callable
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from .dense import hide
+
+
+def translation_equivariant_attention(
+    q: Float[Array, "heads nq d"],
+    k: Float[Array, "heads nk d"],
+    v: Float[Array, "heads nk dv"],
+    rho: Callable[[Float[Array, "pairs heads+dx"]], Float[Array, "pairs heads"]],
+    phi: Callable[[Float[Array, "pairs heads"]], Float[Array, "pairs 1"]] | None = None,
+    *,
+    xq: Float[Array, "nq dx"],
+    xk: Float[Array, "nk dx"],
+    mask: Bool[Array, " nk"] | None = None,
+    block: int = 2**13,
+) -> tuple[Float[Array, "heads nq dv"], Float[Array, "nq dx"]]:
+    r"""Attention that sees locations through their differences, and may move them (TE eq. 7, 8, 10):
+
+    $$\alpha_{hnm} = \operatorname{softmax}_m\ \rho_h\bigl(\tfrac{q_n \cdot k_m}{\sqrt d},\ x_n - x_m\bigr), \qquad
+      o_{hn} = \sum_m \alpha_{hnm} v_{hm}, \qquad
+      x_n' = x_n + \frac1N \sum_m (x_n - x_m)\, \phi(\alpha_{1nm}, \dots, \alpha_{Hnm}).$$
+
+    One network $\rho$ makes the logits of all heads from the products of all heads. A shift of all locations moves
+    $x'$ along and leaves $o$ as it is. N counts the keys under a `True`; the others take no part, whatever they
+    hold, and a query without any key reads zeros and stays where it is. The paper's sum over heads of $\phi_h$ is
+    taken inside the network's last layer.
+
+    **Returns** $o$ `[heads nq dv]` and $x'$ `[nq dx]`; without `phi` the locations that were given.
+
+    **Arguments:** `rho`, `phi`: modules whose leaves are all arrays. `block`: pairs that go through the networks at a
+    time, be they of several tasks under `vmap` or some of the queries of one task (at least one query's); the numbers
+    do not depend on it. The gradient computes each block again.
+
+    **Cost:** nq nk passes through each network: far more than attention itself. Memory O(block hidden).
+    **Good values:** `block` 4,096 to 8,192 on CPUs, where activations must stay in the cache (half the time of all
+    tasks of a training batch at once); as many as memory holds on GPUs.
+    """
+    if block < 1:
+        raise ValueError(f"`block` must be at least 1, got {block}.")
+    nq, nk = q.shape[1], k.shape[1]
+    mask = jnp.ones(nk, bool) if mask is None else mask
+    k, v, _ = hide(mask, k, v, None)
+    xk = jnp.where(mask[:, None], xk, 0.0)
+    count = max(1, -(-nq // max(1, block // max(nk, 1))))
+    rows = -(-nq // count)
+
+    def read(piece):
+        q, xq = piece
+        return _read((q, k, v, rho, phi, xq, xk), mask, max(1, block // max(rows * nk, 1)))
+
+    if count == 1:
+        return read((q, xq))
+    q = jnp.pad(q, ((0, 0), (0, count * rows - nq), (0, 0))).reshape(q.shape[0], count, rows, q.shape[2])
+    xq = jnp.pad(xq, ((0, count * rows - nq), (0, 0))).reshape(count, rows, xq.shape[1])
+    out, moved = jax.lax.map(read, (jnp.moveaxis(q, 1, 0), xq))
+    return jnp.moveaxis(out, 0, 1).reshape(len(q), -1, v.shape[2])[:, :nq], moved.reshape(-1, xq.shape[2])[:nq]
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _read(operands, mask, together):
+    """One piece. Neither its forward nor its backward pass leaves anything of the pairs behind; the tasks of a batch
+    take turns, `together` at a time."""
+    return _in_turn(_all_pairs, together)(operands, mask)
+
+
+def _read_fwd(operands, mask, together):
+    return _in_turn(_all_pairs, together)(operands, mask), (operands, mask)
+
+
+def _read_bwd(together, residuals, d_out):
+    def pull(operands, mask, d_out):
+        return jax.vjp(lambda operands: _all_pairs(operands, mask), operands)[1](d_out)[0]
+
+    return _in_turn(pull, together)(*residuals, d_out), None  # nothing flows to the mask
+
+
+_read.defvjp(_read_fwd, _read_bwd)
+
+
+def _in_turn(function, together):
+    """The function, of which `vmap` computes at most `together` at a time."""
+    turn = jax.custom_batching.custom_vmap(function)
+
+    @turn.def_vmap
+    def _(size, batched, *arguments):
+        each, shared = eqx.partition(arguments, tuple(batched))
+
+        group = max(n for n in range(1, min(together, size) + 1) if size % n == 0)
+        step = turn if group == 1 else function
+        out = jax.lax.map(lambda each: step(*eqx.combine(each, shared)), each, batch_size=None if group == 1 else group)
+        return out, jax.tree.map(lambda _: True, out)
+
+    return turn
+
+
+def _all_pairs(operands, mask):
+    q, k, v, rho, phi, xq, xk = operands
+    (heads, nq, d), (nk, dx) = q.shape, xk.shape
+    away = xq[:, None, :] - xk[None, :, :]
+    products = jnp.einsum("hqd,hkd->hqk", q * d**-0.5, k)
+    pairs = jnp.concatenate([jnp.moveaxis(products, 0, 2), away], axis=-1).reshape(nq * nk, heads + dx)
+    logits = jnp.moveaxis(rho(pairs).reshape(nq, nk, heads), 2, 0)
+    weights = _softmax(jnp.where(mask[None, None, :], logits, -jnp.inf))
+    out = jnp.einsum("hqk,hkd->hqd", weights, v)
+    if phi is None:
+        return out, xq
+    pull = phi(jnp.moveaxis(weights, 0, 2).reshape(nq * nk, heads)).reshape(nq, nk, 1)
+    step = jnp.sum(jnp.where(mask[None, :, None], away * pull, 0.0), axis=1)
+    return out, xq + step / jnp.maximum(jnp.sum(mask.astype(xq.dtype)), 1.0)
+
+
+def _softmax(s):
+    """Over the last axis; zeros where all logits are minus infinity."""
+    top = jax.lax.stop_gradient(jnp.max(s, axis=-1, keepdims=True, initial=-jnp.inf))
+    p = jnp.exp(s - jnp.where(jnp.isfinite(top), top, 0.0))
+    total = jnp.sum(p, axis=-1, keepdims=True)
+    return p / jnp.where(total > 0, total, 1.0)

@@ -1,0 +1,74 @@
+"""The two paths from the context to the decoder of a neural process (ANP §2, §3.2)."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from numpyro.distributions import Normal
+
+from ..attention.scan import ScanAttention
+from .cross_attention import AbstractCrossAttention, UniformAttention
+from .mlp import MLP
+from .stack import scan_blocks
+from .transformer_block import TransformerBlock, transformer_stack
+
+
+class PointEncoder(eqx.Module):
+    """Each observation from its `[x, y]`, by an MLP and, where there are `layers`, self-attention over the context."""
+
+    embed: MLP
+    stack: TransformerBlock | None
+
+    def __init__(
+        self, dx: int, dy: int, hidden: tuple[int, ...], size: int, *, layers: int, heads: int, key: PRNGKeyArray
+    ):
+        if layers < 0 or (layers and size % heads):
+            raise ValueError(
+                "`layers` must be at least 0 and `heads` divide `size`, "
+                f"got layers={layers}, heads={heads}, size={size}."
+            )
+        e_key, s_key = jr.split(key)
+        self.embed = MLP([dx + dy, *hidden, size], key=e_key)
+        shape = {"heads": heads, "head_size": size // heads, "hidden": size, "attention": ScanAttention()}
+        self.stack = transformer_stack(layers, size, **shape, key=s_key) if layers else None
+
+    def __call__(
+        self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"]
+    ) -> Float[Array, "n size"]:
+        r = self.embed(jnp.concatenate([x, y], axis=-1))
+        if self.stack is None:
+            return r
+        return scan_blocks(lambda r, block: (block.update(r, x, block.memorise(r, x, mask)), None), r, self.stack)[0]
+
+
+class DeterministicPath(eqx.Module):
+    """Representations of the context's points, read at each target by cross-attention."""
+
+    encoder: PointEncoder
+    attention: AbstractCrossAttention
+
+    def memorise(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"]) -> Any:
+        """What targets read of the context."""
+        return self.attention.memorise(xc, self.encoder(xc, yc, mask), mask)
+
+    def read(self, memory: Any, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
+        """The representation of each target."""
+        return self.attention.read(memory, xt)
+
+
+class LatentPath(eqx.Module):
+    r"""A Gaussian over the global latent variable, from the mean of the encoded points (ANP App. A):
+
+    $$q(z \mid D) = \mathcal N\bigl(\mu, (0.1 + 0.9\, \mathrm{sigmoid}(\omega))^2\bigr), \qquad
+      (\mu, \omega) = \mathrm{MLP}\bigl(\tfrac1n \textstyle\sum_i s_i\bigr).$$
+    """
+
+    encoder: PointEncoder
+    head: MLP
+
+    def __call__(self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"]) -> Normal:
+        mean, spread = jnp.split(self.head(UniformAttention().memorise(x, self.encoder(x, y, mask), mask)[None])[0], 2)
+        return Normal(mean, 0.1 + 0.9 * jax.nn.sigmoid(spread))

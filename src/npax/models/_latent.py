@@ -1,0 +1,62 @@
+import abc
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from numpyro.distributions import Distribution
+
+from ..likelihoods import mixture
+from ._base import State, clean
+from ._joint import AbstractJointNeuralProcess
+
+SAMPLES = 16
+"""Latent draws of which a prediction is the mixture."""
+
+
+class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
+    r"""A neural process whose context stands for many functions: each draw $z$ of its latent variable is one,
+
+    $$p(y_t \mid x_t, D_c) = \mathbb E_{z \mid D_c}\bigl[\mathrm{lik}(\mathrm{decode}(z, x_t))\bigr].$$
+
+    `predict` gives the mixture over draws, the same ones at every call with the same `key`. Given one draw the
+    targets are independent of one another; one draw for each
+    sample of all targets makes joint samples.
+
+    A model gives `condition`, `draw` and `decode`; the rest is written here.
+    """
+
+    @abc.abstractmethod
+    def draw(self, state: State, key: PRNGKeyArray) -> PyTree:
+        """One draw of the latent variable given the context."""
+
+    @abc.abstractmethod
+    def decode(self, state: State, draw: PyTree, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
+        """The raw numbers that the likelihood turns into a distribution at each target, given one draw."""
+
+    def predict(
+        self, state: State, xt: Float[Array, "nt dx"], *, key: PRNGKeyArray | None = None, samples: int = SAMPLES
+    ) -> Distribution:
+        """The mixture over `samples` draws, at each target: batch shape `[nt]`, event shape `[dy]`."""
+        return mixture(self.predict_each(state, xt, key=key, samples=samples))
+
+    def predict_each(
+        self, state: State, xt: Float[Array, "nt dx"], *, key: PRNGKeyArray | None = None, samples: int = SAMPLES
+    ) -> Distribution:
+        """The distribution of each target given each draw: batch shape `[samples nt]`, event shape `[dy]`."""
+        if samples < 1:
+            raise ValueError(f"`samples` must be at least 1, got {samples}.")
+        keys = jr.split(jr.key(0) if key is None else key, samples)
+        return self.likelihood(jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys))
+
+    def sample(self, state, xt, key, n=1, *, mask=None):
+        latent_key, draw_key = jr.split(key)
+        each = self.predict_each(state, xt, key=latent_key, samples=n)
+        return jnp.asarray(each.sample(draw_key))
+
+    def joint_log_prob(self, state, xt, yt, mask=None, *, key=None, samples: int = SAMPLES):
+        r"""$\log \frac1S \sum_s \prod_t p(y_t \mid x_t, z_s)$ with draws $z_s$ given the context: a lower bound in
+        expectation, tighter with more `samples`."""
+        xt, yt, mask = clean(xt, yt, mask)
+        each = jnp.asarray(self.predict_each(state, xt, key=key, samples=samples).log_prob(yt))
+        return jax.nn.logsumexp(jnp.sum(jnp.where(mask, each, 0.0), axis=-1)) - jnp.log(float(samples))

@@ -1,0 +1,115 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from ..attention import AbstractAttention, ScanAttention
+from ..bias import CausalBias
+from ..blocks import MLP, TransformerBlock, read_memories, transformer_stack, write_memories
+from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
+from ._joint import AbstractJointNeuralProcess
+
+
+class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
+    r"""Transformer neural process, autoregressive (TNP-A; Nguyen and Grover 2022): the chain rule in one pass,
+
+    $$p(y_1, \ldots, y_{n_t} \mid x_t, D_c) = \prod_i p(y_i \mid x_i, D_c, (x_1, y_1), \ldots, (x_{i-1}, y_{i-1})).$$
+
+    The network of `TNPD`. Each target stands there twice: with its value, for those behind it to read, and without,
+    to be predicted. A causal bias on the place in the order keeps anyone from looking ahead: the context is at 0,
+    the i-th target at i with its value and at i - 1/2 without. Training sees the true values of earlier targets, in a
+    random order (`objectives.joint_nll`, what `fit` does by default).
+
+    **Arguments**: those of `TNPD`.
+
+    **Cost:** per block O((nc + nt)²) for the likelihood. `predict` gives the marginals, each target as the first, at
+    the cost of `TNPD`; `sample` draws one target after another, at that of conditioning on the whole, nt times.
+
+    **Pitfalls:** the likelihood depends on the order of the targets; few terms of the training objective are those
+    of first targets, so marginals are less accurate than `TNPD`'s.
+    """
+
+    embed: MLP
+    stack: TransformerBlock
+    head: MLP
+    likelihood: AbstractLikelihood
+    dx: int = eqx.field(static=True)
+    dy: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        dx: int,
+        dy: int,
+        *,
+        attention: AbstractAttention | None = None,
+        likelihood: AbstractLikelihood | None = None,
+        blocks: int = 6,
+        size: int = 64,
+        heads: int = 4,
+        head_size: int = 32,
+        hidden: int = 256,
+        key: PRNGKeyArray,
+    ):
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
+        e_key, s_key, h_key = jr.split(key, 3)
+        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        attention = ScanAttention() if attention is None else attention
+        shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
+        self.stack = transformer_stack(blocks, size, **shape, bias=CausalBias(heads), key=s_key)
+        self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
+        self.dx, self.dy = dx, dy
+
+    def condition(self, xc, yc, mask=None):
+        xc, yc, mask = clean(xc, yc, mask)
+        return self._write(xc, yc, jnp.zeros(xc.shape[0]), mask), (xc, yc, mask)
+
+    def decode(self, state, xt):
+        return self._read(state[0], xt, jnp.zeros(xt.shape[0]))
+
+    def log_probs(
+        self, state, xt: Float[Array, "nt dx"], yt: Float[Array, "nt dy"], mask: Bool[Array, " nt"] | None = None
+    ) -> Float[Array, " nt"]:
+        """The log-likelihood of each target given the context and the targets before it; zero under a `False`."""
+        xt, yt, mask = clean(xt, yt, mask)
+        memories, places = self._with_targets(state, xt, yt, mask)
+        log_prob = self.likelihood(self._read(memories, xt, places - 0.5)).log_prob(yt)
+        return jnp.where(mask, jnp.asarray(log_prob), 0.0)
+
+    def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
+        return jnp.sum(self.log_probs(state, xt, yt, mask))
+
+    def sample(self, state, xt, key, n=1, *, mask=None):
+        counted = jnp.ones(xt.shape[0], bool) if mask is None else mask
+
+        def one(key):
+            order_key, draw_key = jr.split(key)
+            order = jnp.argsort(jnp.where(counted, jr.uniform(order_key, counted.shape), 2.0))
+            x, keys = xt[order], jr.split(draw_key, xt.shape[0])
+
+            def step(i, y):
+                memories, places = self._with_targets(state, x, y, jnp.arange(x.shape[0]) < i)
+                here = jax.lax.dynamic_slice_in_dim(x, i, 1), jax.lax.dynamic_slice_in_dim(places, i, 1) - 0.5
+                return y.at[i].set(jnp.asarray(self.likelihood(self._read(memories, *here)).sample(keys[i]))[0])
+
+            y = jax.lax.fori_loop(0, jnp.sum(counted), step, jnp.zeros((x.shape[0], self.dy)))
+            return jnp.zeros_like(y).at[order].set(y)
+
+        return jax.vmap(one)(jr.split(key, n))
+
+    def _with_targets(self, state, xt, yt, mask):
+        xc, yc, mask_c = state[1]
+        places = 1.0 + jnp.arange(xt.shape[0], dtype=xt.dtype)
+        both = [
+            jnp.concatenate(pair) for pair in ((xc, xt), (yc, yt), (jnp.zeros(xc.shape[0]), places), (mask_c, mask))
+        ]
+        return self._write(*both), places
+
+    def _write(self, x, y, places, mask):
+        return write_memories(self.stack, self.embed(context_features(x, y)), places[:, None], mask)
+
+    def _read(self, memories, x, places):
+        zt = self.embed(target_features(x, self.dy))
+        return self.head(read_memories(self.stack, memories, zt, places[:, None]))

@@ -1,0 +1,55 @@
+import math
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+from numpyro.distributions import MultivariateNormal
+
+from ..likelihoods import AbstractLikelihood, JointGaussian
+from ._base import AbstractConditionalNeuralProcess, clean
+from ._joint import AbstractJointNeuralProcess
+from .tnp import TNPD
+
+_STANDARD_NORMAL = 0.5 * math.log(2 * math.pi)
+"""What each value under a mask takes off the log-likelihood."""
+
+
+class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
+    r"""Transformer neural process, non-diagonal (TNP-ND; Nguyen and Grover 2022): a joint Gaussian over all targets.
+
+    The tokens of `TNPD`; the covariance of two targets comes from features of their tokens (see `JointGaussian`), its
+    Cholesky factor gives likelihood and samples. Train it with `objectives.joint_nll`, as `fit` does by default.
+
+    **Arguments:** `dx`, `dy`; `rank`: width of the features; all else as for `TNPD`.
+    **Cost:** that of `TNPD`; likelihood and samples O((nt dy)³) besides.
+    """
+
+    tokens: TNPD
+    likelihood: AbstractLikelihood
+    dx: int = eqx.field(static=True)
+    dy: int = eqx.field(static=True)
+
+    def __init__(self, dx: int, dy: int, *, rank: int = 16, key: PRNGKeyArray, **shape):
+        self.likelihood = JointGaussian(dy, rank)
+        self.tokens = TNPD(dx, dy, likelihood=self.likelihood, **shape, key=key)
+        self.dx, self.dy = dx, dy
+
+    def condition(self, xc, yc, mask=None):
+        return self.tokens.condition(xc, yc, mask)
+
+    def decode(self, state, xt):
+        return self.tokens.decode(state, xt)
+
+    def joint(self, state, xt, mask=None) -> MultivariateNormal:
+        """The distribution of all targets, row by row: event shape `[nt * dy]`."""
+        assert isinstance(self.likelihood, JointGaussian)
+        return self.likelihood.joint(self.decode(state, xt), mask)
+
+    def sample(self, state, xt, key, n=1, *, mask=None):
+        return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
+
+    def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
+        xt, yt, mask = clean(xt, yt, mask)
+        joint = self.joint(state, xt, mask)
+        hidden = jnp.sum(~mask, dtype=yt.dtype) * self.dy * _STANDARD_NORMAL
+        return jnp.asarray(joint.log_prob(yt.reshape(-1))) + hidden

@@ -1,0 +1,72 @@
+"""The four kinds of cross-attention of attentive neural processes against float64 numpy."""
+
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import reference
+
+import npax
+
+
+@pytest.fixture
+def points(getkey):
+    return jr.normal(getkey(), (12, 2)), jr.normal(getkey(), (12, 8)), jr.normal(getkey(), (5, 2)), jnp.arange(12) < 9
+
+
+def read(attention, xc, r, xt, mask):
+    return attention.read(attention.memorise(xc, r, mask), xt)
+
+
+def as64(a):
+    return np.asarray(a, np.float64)
+
+
+def average(logits, r):
+    return reference.softmax_average(logits[None, :, :9], as64(r)[None, :9])[0][0]
+
+
+def test_uniform_is_the_mean(points):
+    xc, r, xt, mask = points
+    truth = np.broadcast_to(as64(r)[:9].mean(axis=0), (5, 8))
+    assert reference.relative(read(npax.UniformAttention(), xc, r, xt, mask), truth) < 1e-6
+
+
+def test_laplace_weighs_by_the_sum_of_absolute_differences(points):
+    xc, r, xt, mask = points
+    away = np.abs(as64(xt)[:, None] - as64(xc)[None]).sum(axis=-1)
+    assert reference.relative(read(npax.LaplaceAttention(0.5), xc, r, xt, mask), average(-away / 0.5, r)) < 1e-5
+
+
+def test_dot_products_of_embedded_locations(points, getkey):
+    xc, r, xt, mask = points
+    attention = npax.DotProductAttention(2, 6, key=getkey())
+    logits = as64(attention.embed(xt)) @ as64(attention.embed(xc)).T / np.sqrt(6)
+    assert reference.relative(read(attention, xc, r, xt, mask), average(logits, r)) < 1e-5
+
+
+def test_multi_head_attention_joins_its_heads(points, getkey):
+    xc, r, xt, mask = points
+    attention = npax.MultiHeadAttention(2, 8, heads=2, key=getkey())
+    q, k = as64(attention.query(attention.embed(xt))), as64(attention.key(attention.embed(xc)))
+    v = as64(attention.value(r))
+    heads = [average(q[:, h] @ k[:, h].T / 2, v[:, h]) for h in (slice(0, 4), slice(4, 8))]
+    truth = np.concatenate(heads, axis=1) @ as64(attention.output.weight)
+    assert reference.relative(read(attention, xc, r, xt, mask), truth) < 1e-5
+
+
+def test_without_any_context_there_is_nothing_to_read(points, getkey):
+    xc, r, xt, _ = points
+    attentions = [
+        npax.UniformAttention(),
+        npax.LaplaceAttention(),
+        npax.DotProductAttention(2, 6, key=getkey()),
+        npax.MultiHeadAttention(2, 8, key=getkey()),
+    ]
+    for attention in attentions:
+        assert (read(attention, xc, r, xt, jnp.zeros(12, bool)) == 0).all()
+
+
+def test_heads_must_divide_the_width(getkey):
+    with pytest.raises(ValueError, match="`heads` must divide `size`, got heads=3, size=8"):
+        npax.MultiHeadAttention(2, 8, heads=3, key=getkey())
