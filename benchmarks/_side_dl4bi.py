@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import optax
 from _worker import parameters, serve
+from dl4bi import meta_learning
 from dl4bi.core.attention import Attention, BiasedScanAttention, MultiHeadAttention
 from dl4bi.core.bias import Bias
 from dl4bi.core.mlp import MLP
@@ -28,7 +29,7 @@ def block(attention, variant):
 
 def train(spec):
     """Steps of batch 32 on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
-    model = BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
+    model = _model(spec)
     optimizer = optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(1e-3, 100_000)))
     batch = gp_1d(jr.key(0), spec["batch"])
     inputs = {name: batch[name] for name in ("s_ctx", "f_ctx", "mask_ctx", "s_test")}
@@ -49,6 +50,23 @@ def train(spec):
         return losses
 
     return run, parameters(params)
+
+
+def tasks(spec):
+    """Predictions for a batch of tasks of GP-1D, 50 context slots and 150 targets each."""
+    model, batch = _model(spec), gp_1d(jr.key(0), spec["batch"])
+    inputs = {name: batch[name] for name in ("s_ctx", "f_ctx", "mask_ctx", "s_test")}
+    keys = {"params": jr.key(0), "extra": jr.key(0)}
+    params = jax.jit(lambda: model.init(keys, **inputs))()
+    call = jax.jit(lambda params, inputs: model.apply(params, **inputs, rngs={"extra": jr.key(1)}))
+    return lambda: call(params, inputs), parameters(params)
+
+
+def _model(spec):
+    """BTNP with a TISA bias, or any other model as it is shipped."""
+    if spec.get("model", "BTNP") != "BTNP":
+        return getattr(meta_learning, spec["model"])()
+    return BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
 
 
 def predict(spec):
@@ -90,5 +108,5 @@ def gp_1d(key, batch):
 
 if __name__ == "__main__":
     spec = json.loads(sys.argv[1])
-    run, size = {"train": train, "predict": predict}[spec["case"]](spec)
+    run, size = {"train": train, "predict": predict, "tasks": tasks}[spec["case"]](spec)
     serve(run, {"parameters": size, "dl4bi": version("dl4bi"), "flax": version("flax")}, spec["steps"])

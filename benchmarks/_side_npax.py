@@ -31,10 +31,10 @@ PREDICTING = {
 
 def train(spec):
     """The chunk of steps that `npax.fit` runs, on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
-    model, curriculum = TRAINED[spec["variant"]], Curriculum((Stage(gp_1d(RBFPrior()), spec["batch"]),))
+    model, curriculum = _preset(spec["variant"]), Curriculum((Stage(gp_1d(RBFPrior()), spec["batch"]),))
     optimizer = npax.training.yogi(100_000)
     state = [_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True)]
-    run_chunk = _runner(curriculum, npax.objectives.nll, optimizer, 1)
+    run_chunk = _runner(curriculum, npax.objectives.suited(state[0].model), optimizer, 1)
 
     def run():
         state[0], losses = run_chunk(state[0], jr.key(0), 0, spec["steps"])
@@ -50,6 +50,23 @@ def predict(spec):
     yc, mask = jnp.sin(3 * xc[:, :1]), jnp.ones(spec["nc"], bool)
     call = eqx.filter_jit(lambda model, xc, yc, xt, mask: model(xc, yc, xt, mask).mean)
     return lambda: call(model, xc, yc, xt, mask), parameters(eqx.filter(model, eqx.is_inexact_array))
+
+
+def tasks(spec):
+    """Predictions for a batch of tasks of GP-1D, 50 context slots and 150 targets each."""
+    model, batch = _preset(spec["variant"])(1, 1, key=jr.key(0)), spec["batch"]
+    batch = jax.jit(jax.vmap(gp_1d(RBFPrior()).sample))(jr.split(jr.key(0), batch))
+
+    @eqx.filter_jit
+    @eqx.filter_vmap(in_axes=(None, 0))
+    def call(model, task):
+        return model(task.xc, task.yc, task.xt, task.mask_c).mean
+
+    return lambda: call(model, batch), parameters(eqx.filter(model, eqx.is_inexact_array))
+
+
+def _preset(variant):
+    return TRAINED.get(variant) or getattr(presets, variant)
 
 
 def ceilings():
@@ -78,5 +95,5 @@ if __name__ == "__main__":
     if spec["case"] == "ceilings":
         print(json.dumps(ceilings()))
     else:
-        run, size = {"train": train, "predict": predict}[spec["case"]](spec)
+        run, size = {"train": train, "predict": predict, "tasks": tasks}[spec["case"]](spec)
         serve(run, {"parameters": size, "optax": optax.__version__}, spec["steps"])

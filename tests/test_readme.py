@@ -89,7 +89,7 @@ def test_commands(names):
     assert len(ours) >= 4
     for line in ours:
         _, *args = shlex.split(line)
-        if args[0] in ("demo", "train"):  # these take long; their options must exist all the same
+        if args[0] in ("demo", "train", "bench"):  # these take long; their options must exist all the same
             args = [args[0], "--help"]
         result = CliRunner().invoke(app, args)
         assert result.exit_code == 0, f"{line}\n{result.output}"
