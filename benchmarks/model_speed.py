@@ -79,8 +79,8 @@ def _text(results, options):
     rows = [[cell for _, cell in _cells(result)] for result in results]
     return (
         f"Training steps of {options.batch} tasks of GP-1D (50 context slots, 150 targets, drawn in the step; Yogi; "
-        f"each model's own objective) and predictions for {options.batch} such tasks at once. Median over {options.rounds} "
-        "rounds (least - most); ratios are of the same round.\n\n" + table(header, rows)
+        f"each model's own objective) and predictions for {options.batch} such tasks at once. Median over "
+        f"{options.rounds} rounds (least - most); ratios are of the same round.\n\n" + table(header, rows)
     )
 
 

@@ -19,6 +19,13 @@ jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
+def pytest_collection_modifyitems(items):
+    """All laws of one model go to one of pytest's workers: it compiles the model once, not each worker for itself."""
+    for item in items:
+        if "model" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec"):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{item.callspec.id}"))
+
+
 @pytest.fixture(scope="module", autouse=True)
 def few_programs():
     """Forgets the compiled programs once they fill a third of the memory maps that Linux grants a process (65,530):

@@ -72,4 +72,6 @@ class DeepKernelAttention(AbstractAttention):
 
 def _rows(mlp, a):
     """The MLP on each row of each head."""
-    return mlp(a.reshape(-1, a.shape[-1])).reshape(*a.shape[:2], -1)
+    heads, n, size = a.shape
+    out = mlp(a.reshape(heads * n, size))
+    return out.reshape(heads, n, out.shape[1])
