@@ -5,25 +5,76 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 from laws import MODELS, close, draw_data
+
+
+def updated(block, z, zc, seen):
+    """One block, written out: the tokens `z` after attention to the seen ones among `zc`, and the feed-forward."""
+    q, k, v = (f(a).reshape(len(a), block.heads, -1) for f, a in ((block.query, z), (block.key, zc), (block.value, zc)))
+    logits = jnp.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
+    weights = jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
+    z = block.attention_norm(z + block.output(jnp.einsum("hqk,khd->qhd", weights, v).reshape(len(z), -1)))
+    return block.feed_norm(z + block.feed(z))
+
+
+def layers(*stacks):
+    """The blocks of several stacks of one depth, side by side."""
+    arrays, rest = eqx.partition(stacks, eqx.is_array)
+    depth = jax.tree.leaves(arrays)[0].shape[0]
+    return [eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), rest) for i in range(depth)]
+
+
+def embedded(model, data):
+    """Tokens of context and targets."""
+    context = jnp.concatenate([data.xc, data.yc, jnp.ones((len(data.xc), 1))], axis=1)
+    targets = jnp.concatenate([data.xt, jnp.zeros((len(data.xt), model.dy + 1))], axis=1)
+    return model.embed(context), model.embed(targets)
 
 
 def masked_tnp_d(model, data):
     """The original form (Nguyen and Grover 2022): self-attention over context and targets, which see the context."""
-    context = jnp.concatenate([data.xc, data.yc, jnp.ones((len(data.xc), 1))], axis=1)
-    targets = jnp.concatenate([data.xt, jnp.zeros((len(data.xt), model.dy + 1))], axis=1)
-    z = model.embed(jnp.concatenate([context, targets]))
+    z = jnp.concatenate(embedded(model, data))
     seen = jnp.concatenate([data.mask, jnp.zeros(len(data.xt), bool)])
-    arrays, rest = eqx.partition(model.stack, eqx.is_array)
-    for layer in range(jax.tree.leaves(arrays)[0].shape[0]):
-        block = eqx.combine(jax.tree.map(lambda a, layer=layer: a[layer], arrays), rest)
-        q, k, v = (f(z).reshape(len(z), block.heads, -1) for f in (block.query, block.key, block.value))
-        logits = jnp.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
-        weights = jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
-        read = jnp.einsum("hqk,khd->qhd", weights, v).reshape(len(z), -1)
-        z = block.attention_norm(z + block.output(read))
-        z = block.feed_norm(z + block.feed(z))
+    for (block,) in layers(model.stack):
+        z = updated(block, z, z, seen)
     return model.head(z[len(data.xc) :])
+
+
+def eqtnp(model, data):
+    zc, zt = embedded(model, data)
+    for own, reader in layers(model.context_stack, model.target_stack):
+        zc = updated(own, zc, zc, data.mask)
+        zt = updated(reader, zt, zc, data.mask)
+    return model.head(zt)
+
+
+def lbanp(model, data):
+    """Perceiver style: pseudo-tokens read the context, then one another; targets read them."""
+    (zc, zt), u, all_of_them = embedded(model, data), model.pseudo_tokens, jnp.ones(len(model.pseudo_tokens), bool)
+    for read, mix, answer in layers(model.read_stack, model.mix_stack, model.answer_stack):
+        u = updated(read, u, zc, data.mask)
+        u = updated(mix, u, u, all_of_them)
+        zt = updated(answer, zt, u, all_of_them)
+    return model.head(zt)
+
+
+def pt_tnp(model, data):
+    """Induced-set style: pseudo-tokens read the context, context and targets read them, by the same weights."""
+    (zc, zt), u, all_of_them = embedded(model, data), model.pseudo_tokens, jnp.ones(len(model.pseudo_tokens), bool)
+    for read, write in layers(model.read_stack, model.write_stack):
+        u = updated(read, u, zc, data.mask)
+        zc, zt = (updated(write, z, u, all_of_them) for z in (zc, zt))
+    return model.head(zt)
+
+
+@pytest.mark.parametrize(("name", "definition"), [("eqtnp", eqtnp), ("lbanp", lbanp), ("pt-tnp", pt_tnp)])
+def test_transformers_equal_their_definitions(name, definition, getkey):
+    model = MODELS[name](getkey())
+    data = draw_data(model, getkey())._replace(mask=jnp.arange(20) < 13)
+    raw = model.decode(model.condition(data.xc, data.yc, data.mask), data.xt)
+    assert close(raw, definition(model, data))
+    assert not close(raw, definition(model, data._replace(mask=jnp.ones(20, bool))))
 
 
 def test_efficient_queries_equal_the_masked_form(getkey):

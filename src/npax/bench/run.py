@@ -11,7 +11,7 @@ import jax.random as jr
 import numpy as np
 
 from ..models import AbstractNeuralProcess, presets
-from ..serialise import count_parameters
+from ..serialise import count_parameters, save
 from ..task import Task
 from ..training import fit
 from .curve import Curve, unstack
@@ -79,7 +79,7 @@ def run(
     objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
 
     **Arguments:** `model`: one of `model_presets`; `steps`, `seeds` of the training (seeds side by side, by `vmap`);
-    `folder`: of the checkpoints, a sub-folder for each run.
+    `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder for each run.
     """
     table, preset = benchmark.table, model_presets()[model]
     this = Run(table.name, model, benchmark.tasks, steps, seeds)
@@ -108,6 +108,8 @@ def run(
     finally:
         curve.save()
     models = unstack(fitted.model, seeds)
+    for seed, one in enumerate(models):
+        save(place / f"seed-{seed}.safetensors", one, {"preset": model, "table": table.name, "steps": steps})
     scores = {
         name: [score_model(tasks, benchmark.batches[name], one) for one in models]
         for name, tasks in table.evaluations.items()

@@ -45,7 +45,7 @@ Models = Annotated[
 Steps = Annotated[int, typer.Option(min=1, help="Training steps of each model. The papers train 100,000.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Seeds of each model, trained side by side.")]
 Tasks = Annotated[int, typer.Option(min=2, help="Evaluation tasks, the same for all models.")]
-Folder = Annotated[Path, typer.Option(help="Where checkpoints are kept.")]
+Folder = Annotated[Path, typer.Option(help="Where checkpoints and trained weights are kept.")]
 Results = Annotated[
     Path | None, typer.Option(help="Where results are kept, small files.", show_default="FOLDER/results")
 ]
