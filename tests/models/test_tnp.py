@@ -9,6 +9,16 @@ import pytest
 from laws import MODELS, close, draw_data
 
 
+@eqx.filter_jit
+def decoded(model, data):
+    return model.decode(model.condition(data.xc, data.yc, data.mask), data.xt)
+
+
+@eqx.filter_jit
+def conditioned(model, data):
+    return model.condition(data.xc, data.yc, data.mask)
+
+
 def updated(block, z, zc, seen):
     """One block, written out: the tokens `z` after attention to the seen ones among `zc`, and the feed-forward."""
     q, k, v = (f(a).reshape(len(a), block.heads, -1) for f, a in ((block.query, z), (block.key, zc), (block.value, zc)))
@@ -72,7 +82,7 @@ def pt_tnp(model, data):
 def test_transformers_equal_their_definitions(name, definition, getkey):
     model = MODELS[name](getkey())
     data = draw_data(model, getkey())._replace(mask=jnp.arange(20) < 13)
-    raw = model.decode(model.condition(data.xc, data.yc, data.mask), data.xt)
+    raw, definition = decoded(model, data), eqx.filter_jit(definition)
     assert close(raw, definition(model, data))
     assert not close(raw, definition(model, data._replace(mask=jnp.ones(20, bool))))
 
@@ -80,10 +90,9 @@ def test_transformers_equal_their_definitions(name, definition, getkey):
 def test_efficient_queries_equal_the_masked_form(getkey):
     model = MODELS["tnp-d"](getkey())
     data = draw_data(model, getkey())._replace(mask=jnp.arange(20) < 13)
-    state = model.condition(data.xc, data.yc, data.mask)
-    assert close(model.decode(state, data.xt), masked_tnp_d(model, data))
-    everything = data._replace(mask=jnp.ones(20, bool))
-    assert not close(model.decode(state, data.xt), masked_tnp_d(model, everything))
+    raw, definition = decoded(model, data), eqx.filter_jit(masked_tnp_d)
+    assert close(raw, definition(model, data))
+    assert not close(raw, definition(model, data._replace(mask=jnp.ones(20, bool))))
 
 
 def test_autoregressive_likelihoods_follow_the_chain_rule(getkey):
@@ -91,12 +100,13 @@ def test_autoregressive_likelihoods_follow_the_chain_rule(getkey):
     model = MODELS["tnp-a"](getkey())
     data = draw_data(model, getkey())
     yt = jr.normal(getkey(), (9, 1))
-    state = model.condition(data.xc, data.yc, data.mask)
-    log_probs = model.log_probs(state, data.xt, yt)
+    state = conditioned(model, data)
+    log_probs_of = eqx.filter_jit(lambda yt: model.log_probs(state, data.xt, yt))
+    log_probs = log_probs_of(yt)
     assert close(log_probs[:1], model.predict(state, data.xt[:1]).log_prob(yt[:1]))
-    later = model.log_probs(state, data.xt, yt.at[5:].add(1.0))
+    later = log_probs_of(yt.at[5:].add(1.0))
     assert close(later[:5], log_probs[:5]) and not close(later[6:], log_probs[6:])
-    earlier = model.log_probs(state, data.xt, yt.at[2].add(1.0))
+    earlier = log_probs_of(yt.at[2].add(1.0))
     assert close(earlier[:2], log_probs[:2]) and (jnp.abs(earlier[3:] - log_probs[3:]) > 1e-6).all()
 
 
@@ -104,7 +114,7 @@ def test_autoregressive_samples_have_the_distribution_of_the_likelihood(getkey):
     """Over samples, the mean log-likelihood of the one target is minus the entropy of its prediction."""
     model = MODELS["tnp-a"](getkey())
     data = draw_data(model, getkey())
-    state = model.condition(data.xc, data.yc, data.mask)
+    state = conditioned(model, data)
     drawn = model.sample(state, data.xt, getkey(), 400, mask=jnp.arange(9) == 4)[:, 4]
     predicted = model.predict(state, data.xt[4:5])
     assert abs(float(drawn.mean() - predicted.mean[0, 0])) < 4 * float(jnp.sqrt(predicted.variance[0, 0] / 400))
@@ -114,7 +124,7 @@ def test_autoregressive_samples_have_the_distribution_of_the_likelihood(getkey):
 def test_samples_of_tnp_nd_have_its_covariance(getkey):
     model = MODELS["tnp-nd"](getkey())
     data = draw_data(model, getkey(), nt=3)
-    state = model.condition(data.xc, data.yc, data.mask)
+    state = conditioned(model, data)
     drawn = np.asarray(model.sample(state, data.xt, getkey(), 20_000)).reshape(20_000, -1)
     covariance = np.asarray(model.joint(state, data.xt).covariance_matrix)
     assert np.abs(np.cov(drawn.T) - covariance).max() < 0.05 * np.abs(covariance).max()
@@ -123,9 +133,8 @@ def test_samples_of_tnp_nd_have_its_covariance(getkey):
 def test_the_covariance_of_tnp_nd_follows_the_order_of_the_targets(getkey):
     model = MODELS["tnp-nd"](getkey())
     data = draw_data(model, getkey())
-    state = model.condition(data.xc, data.yc, data.mask)
+    state = conditioned(model, data)
     order = jr.permutation(getkey(), 9)
-    covariance, permuted = (
-        model.joint(state, xt).covariance_matrix.reshape(9, 2, 9, 2) for xt in (data.xt, data.xt[order])
-    )
+    joint = eqx.filter_jit(lambda xt: model.joint(state, xt).covariance_matrix.reshape(9, 2, 9, 2))
+    covariance, permuted = joint(data.xt), joint(data.xt[order])
     assert close(permuted, covariance[order][:, :, order])
