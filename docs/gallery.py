@@ -60,13 +60,13 @@ def samples() -> Figure:
 
 def field() -> Figure:
     """A function of two variables seen at 100 noisy points (`plot.task_panels`)."""
-    task = gp_2d().sample(jr.key(5))
+    task = gp_2d().sample(jr.key(2))
     side = 16
     nodes = np.linspace(-2, 2, side)
     model = npax.NeuralProcessRegressor().fit(np.asarray(task.xc[:100]), np.asarray(task.yc[:100, 0]))
     grid = np.asarray(task.xt[128:])
     mean, std = model.predict(grid, return_std=True, include_noise=False)
-    figure = Figure(figsize=(13, 3.4), layout="constrained")
+    figure = Figure(figsize=(13, 3.9), layout="constrained")
     # The nodes run over the second coordinate first: rows of the picture are the second coordinate.
     on_grid = [np.asarray(a).reshape(side, side).T for a in (mean, std, task.yt[128:, 0])]
     plot.task_panels(figure.subplots(1, 4), nodes, nodes, *on_grid, (task.xc[:100], task.yc[:100, 0]))
