@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from npax.bench import results
+from npax.bench.report import table as table
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -32,8 +33,3 @@ def write_markdown(name: str, title: str, body: str, about: dict) -> Path:
     path = RESULTS / f"{name}.md"
     path.write_text(head + body.rstrip() + "\n")
     return path
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(row) + " |" for row in lines) + "\n"

@@ -2,12 +2,10 @@ import json
 import time
 from pathlib import Path
 
-import equinox as eqx
-import jax
-
 from ..task import Task
 from ..tasks import AbstractGPTask
 from ..training.checkpoint import checkpoints, write_atomically
+from ..training.fit import unstack
 from .scores import mean_and_error, score_model
 
 
@@ -45,11 +43,3 @@ class Curve:
         self.seconds += time.monotonic() - self.since
         self.since = time.monotonic()
         write_atomically(self.path, json.dumps({"seconds": self.seconds, "points": self.points}).encode())
-
-
-def unstack(model, seeds: int) -> list:
-    """The models of several seeds, one by one."""
-    if seeds == 1:
-        return [model]
-    arrays, rest = eqx.partition(model, eqx.is_array)
-    return [eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), rest) for i in range(seeds)]

@@ -14,7 +14,7 @@ from ..models import AbstractNeuralProcess, presets
 from ..serialise import count_parameters, save
 from ..task import Task
 from ..training import fit
-from .curve import Curve, unstack
+from .curve import Curve
 from .floors import score_floor, score_oracle
 from .results import Result, Run, circumstances, finished, read, write
 from .scores import GROUP, Scores, draw, mean_and_error, score_model
@@ -107,7 +107,7 @@ def run(
         )
     finally:
         curve.save()
-    models = unstack(fitted.model, seeds)
+    models = fitted.models
     for seed, one in enumerate(models):
         save(place / f"seed-{seed}.safetensors", one, {"preset": model, "table": table.name, "steps": steps})
     scores = {

@@ -116,10 +116,10 @@ def outputs(model: AbstractNeuralProcess, y: np.ndarray) -> list[tuple[Standardi
     return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
 
 
-def padded(x: np.ndarray, y: np.ndarray, size: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Contexts `[*contexts n _]` padded to their bucket, and the mask that tells."""
     n = x.shape[-2]
-    size = bucket(n) if size is None else size
+    size = bucket(n)
     mask = np.broadcast_to(np.arange(size) < n, (*x.shape[:-2], size))
     return pad(x, size, axis=-2), pad(y, size, axis=-2), mask
 

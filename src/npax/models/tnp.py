@@ -3,6 +3,7 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
+from ..bias import AbstractBias
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
@@ -16,9 +17,9 @@ class TNPD(AbstractConditionalNeuralProcess):
     self-attention under a mask, at O((nc + nt)²); here targets and context are updated apart, to the same numbers.
     The last block's context update feeds nothing and is not computed.
 
-    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: default `ScanAttention()`. `blocks`, `size`,
-    `heads`, `head_size`, `hidden`: number of blocks, token width, attention heads and their width, feed-forward
-    width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: default `ScanAttention()`. `bias`: optional, the
+    same in all blocks. `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width, attention
+    heads and their width, feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. The state holds each block's
     keys and values.
@@ -39,6 +40,7 @@ class TNPD(AbstractConditionalNeuralProcess):
         dy: int,
         *,
         attention: AbstractAttention | None = None,
+        bias: AbstractBias | None = None,
         likelihood: AbstractLikelihood | None = None,
         blocks: int = 6,
         size: int = 64,
@@ -53,7 +55,7 @@ class TNPD(AbstractConditionalNeuralProcess):
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
-        self.stack = transformer_stack(blocks, size, **shape, key=s_key)
+        self.stack = transformer_stack(blocks, size, **shape, bias=bias, key=s_key)
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 

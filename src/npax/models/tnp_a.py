@@ -4,12 +4,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from ..attention import AbstractAttention, ScanAttention
 from ..bias import CausalBias
-from ..blocks import MLP, TransformerBlock, read_memories, transformer_stack, write_memories
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
+from ..blocks import read_memories, write_memories
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractConditionalNeuralProcess, clean, context_features, target_features
 from ._joint import AbstractJointNeuralProcess
+from .tnp import TNPD
 
 
 class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
@@ -31,36 +31,17 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     of first targets, so marginals are less accurate than `TNPD`'s.
     """
 
-    embed: MLP
-    stack: TransformerBlock
-    head: MLP
-    likelihood: AbstractLikelihood
+    tokens: TNPD
     dx: int = eqx.field(static=True)
     dy: int = eqx.field(static=True)
 
-    def __init__(
-        self,
-        dx: int,
-        dy: int,
-        *,
-        attention: AbstractAttention | None = None,
-        likelihood: AbstractLikelihood | None = None,
-        blocks: int = 6,
-        size: int = 64,
-        heads: int = 4,
-        head_size: int = 32,
-        hidden: int = 256,
-        key: PRNGKeyArray,
-    ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
-        e_key, s_key, h_key = jr.split(key, 3)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
-        attention = ScanAttention() if attention is None else attention
-        shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
-        self.stack = transformer_stack(blocks, size, **shape, bias=CausalBias(heads), key=s_key)
-        self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
+    def __init__(self, dx: int, dy: int, *, heads: int = 4, key: PRNGKeyArray, **shape):
+        self.tokens = TNPD(dx, dy, heads=heads, bias=CausalBias(heads), **shape, key=key)
         self.dx, self.dy = dx, dy
+
+    @property
+    def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.tokens.likelihood
 
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(xc, yc, mask)
@@ -108,8 +89,8 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         return self._write(*both), places
 
     def _write(self, x, y, places, mask):
-        return write_memories(self.stack, self.embed(context_features(x, y)), places[:, None], mask)
+        return write_memories(self.tokens.stack, self.tokens.embed(context_features(x, y)), places[:, None], mask)
 
     def _read(self, memories, x, places):
-        zt = self.embed(target_features(x, self.dy))
-        return self.head(read_memories(self.stack, memories, zt, places[:, None]))
+        zt = self.tokens.embed(target_features(x, self.dy))
+        return self.tokens.head(read_memories(self.tokens.stack, memories, zt, places[:, None]))

@@ -52,10 +52,15 @@ class FitResult:
 
     @property
     def models(self) -> list:
-        if self.seeds == 1:
-            return [self.model]
-        arrays, rest = eqx.partition(self.model, eqx.is_array)
-        return [eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), rest) for i in range(self.seeds)]
+        return unstack(self.model, self.seeds)
+
+
+def unstack(model, seeds: int) -> list:
+    """The models of several seeds, one by one."""
+    if seeds == 1:
+        return [model]
+    arrays, rest = eqx.partition(model, eqx.is_array)
+    return [eqx.combine(jax.tree.map(lambda a, i=i: a[i], arrays), rest) for i in range(seeds)]
 
 
 def fit(
