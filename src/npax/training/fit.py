@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import objectives
 from ..blocks import unrolled
+from ..matmul import summed_over_tasks
 from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
@@ -174,7 +175,7 @@ def _runner(curriculum, objective, optimizer, seeds):
     def batch_loss(model, stage, key):
         tasks = jax.vmap(stage.tasks.sample)(jr.split(key, stage.batch_size))
         keys = jr.split(jr.fold_in(key, 1), stage.batch_size)
-        with unrolled():
+        with unrolled(), summed_over_tasks():
             return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys))
 
     def step(model, opt_state, stage, key):

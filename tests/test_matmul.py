@@ -1,0 +1,83 @@
+"""The gradient of a product under every order of `vmap` and `grad`, against autodiff."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import pytest
+
+from npax.matmul import matmul, summed_over_tasks
+
+TASKS, SEEDS, ROWS = 3, 2, 5
+xs = jr.normal(jr.key(0), (SEEDS, TASKS, ROWS, 4))
+ws = jr.normal(jr.key(1), (SEEDS, 4, 6))
+
+
+def network(product):
+    def loss(w, x):
+        y = jnp.sin(product(x, w))
+        return jnp.sum(jnp.square(product(y, w.T)))
+
+    return loss
+
+
+def one(loss):
+    return jax.value_and_grad(loss, argnums=(0, 1))(ws[0], xs[0, 0])
+
+
+def tasks(loss):
+    return jax.value_and_grad(lambda w, x: jnp.mean(jax.vmap(loss, (None, 0))(w, x)), argnums=(0, 1))(ws[0], xs[0])
+
+
+def tasks_of_tasks(loss):
+    nested = jax.vmap(jax.vmap(loss, (None, 0)), (None, 0))
+    return jax.value_and_grad(lambda w, x: jnp.mean(nested(w, x)), argnums=(0, 1))(ws[0], xs)
+
+
+def weights_alone(loss):
+    return jax.grad(lambda w: jnp.sum(jax.vmap(loss, (0, None))(w, xs[0, 0])))(ws)
+
+
+def seeds_of_tasks(loss):
+    def of_seed(w, x):
+        return jax.value_and_grad(lambda w: jnp.mean(jax.vmap(loss, (None, 0))(w, x)))(w)
+
+    return jax.vmap(of_seed)(ws, xs)
+
+
+def seeds_alone(loss):
+    return jax.vmap(jax.grad(loss))(ws, xs[:, 0])
+
+
+def tasks_in_a_scan(loss):
+    def through(w, x):
+        total, _ = jax.lax.scan(lambda total, x: (total + loss(w, x), None), 0.0, x)
+        return total
+
+    return jax.grad(lambda w: jnp.mean(jax.vmap(through, (None, 0))(w, xs)))(ws[0])
+
+
+def gradient_of_each_task(loss):
+    return jax.vmap(jax.grad(loss), (None, 0))(ws[0], xs[0])
+
+
+@pytest.mark.parametrize(
+    "ask", [one, tasks, tasks_of_tasks, weights_alone, seeds_of_tasks, seeds_alone, tasks_in_a_scan]
+)
+def test_gradients_summed_over_tasks_equal_those_of_autodiff(ask):
+    wanted = jax.jit(lambda: ask(network(jnp.matmul)))()
+    with summed_over_tasks():
+        found = jax.jit(lambda: ask(network(matmul)))()
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert jnp.allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_without_the_promise_each_task_has_its_own_gradient():
+    assert jnp.allclose(gradient_of_each_task(network(matmul)), gradient_of_each_task(network(jnp.matmul)), rtol=1e-6)
+
+
+def test_with_the_promise_broken_tasks_share_the_mean():
+    with summed_over_tasks():
+        found = gradient_of_each_task(network(matmul))
+    wanted = gradient_of_each_task(network(jnp.matmul))
+    assert not jnp.allclose(found, wanted, rtol=1e-2)
+    assert jnp.allclose(found.sum(0), wanted.sum(0), rtol=1e-4)
