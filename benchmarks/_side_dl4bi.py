@@ -63,10 +63,17 @@ def tasks(spec):
 
 
 def _model(spec):
-    """BTNP with a TISA bias, or any other model as it is shipped."""
-    if spec.get("model", "BTNP") != "BTNP":
-        return getattr(meta_learning, spec["model"])()
-    return BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
+    """BTNP with a TISA bias, or any other model: as it is shipped or, CNP and NP, with the widths of the npax presets."""
+    name = spec.get("model", "BTNP")
+    if name == "BTNP":
+        return BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
+    widths = {}
+    if spec["variant"] == "same widths" and name == "CNP":
+        widths = {"enc_det": MLP([256] * 4), "dec": MLP([256] * 4 + [2])}
+    elif spec["variant"] == "same widths" and name == "NP":
+        encoders = {"enc_det": MLP([192] * 4), "enc_lat": MLP([192] * 4), "z_dist": MLP([192, 128])}
+        widths = {**encoders, "dec": MLP([192] * 4 + [2])}
+    return getattr(meta_learning, name)(**widths)
 
 
 def predict(spec):

@@ -3,8 +3,8 @@
     python benchmarks/model_speed.py --peer-python peer/bin/python
 
 For one model after another, ours and the peer's of the same name take turns in processes of their own, so that a slow
-minute of the machine hurts both. dl4bi's models are as shipped, most of them smaller than ours: the table says how
-large. Needs an otherwise idle machine and, for all models, most of an hour. Writes `results/model_speed.md` and
+minute of the machine hurts both. dl4bi's CNP, NP and BTNP are given our widths, its other models are as shipped: the
+table says how large. Needs an otherwise idle machine and, for all models, most of an hour. Writes `results/model_speed.md` and
 `.json`, anew after each model.
 """
 
@@ -55,7 +55,7 @@ def _time(name, case, options, cache):
     spec = {"case": case, "batch": options.batch, "steps": CASES[case]}
     contenders = [("npax", sys.executable, "_side_npax.py", {**spec, "variant": name})]
     if name in PEERS and options.peer_python:
-        peer = {**spec, "model": PEERS[name], "variant": "as shipped"}
+        peer = {**spec, "model": PEERS[name], "variant": "same widths"}
         contenders.append(("dl4bi", options.peer_python, "_side_dl4bi.py", peer))
     workers = []
     try:

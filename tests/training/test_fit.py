@@ -1,9 +1,13 @@
 """The training loop."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 import pytest
+from conftest import tree_allclose
 from laws import finite
 from sines import Sines, fingerprint, tiny, train
 
@@ -78,3 +82,31 @@ def test_arguments_out_of_range_are_named(name):
 def test_seeds_need_a_function_of_a_key():
     with pytest.raises(ValueError, match="`seeds`=2 needs `model` to be a function"):
         npax.fit(tiny(jr.key(0)), Sines(), steps=1, key=jr.key(0), seeds=2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        lambda key: npax.BNP(1, 1, encoder=(16,), size=16, decoder=(16,), key=key),
+        lambda key: npax.TETNP(1, 1, blocks=1, size=16, heads=1, head_size=8, hidden=16, key=key),
+    ],
+    ids=["bootstrap", "translation-equivariant"],
+)
+def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
+    """Models that map over copies of themselves, or over pairs, within each task; the key of the step is `fit`'s."""
+    result = npax.fit(
+        model, Sines(), steps=1, key=jr.key(3), batch_size=3, optimizer=optax.sgd(1.0), chunk=1, progress=False
+    )
+    start_key, run_key = jr.split(jr.key(3))
+    start, step_key = model(start_key), jr.fold_in(run_key, 0)
+    tasks = jax.vmap(Sines().sample)(jr.split(step_key, 3))
+    keys = jr.split(jr.fold_in(step_key, 1), 3)
+    objective = npax.objectives.suited(start)
+
+    @eqx.filter_jit
+    @eqx.filter_grad
+    def gradient(start):
+        return sum(objective(start, jax.tree.map(lambda a, i=i: a[i], tasks), keys[i]) for i in range(3)) / 3
+
+    moved = jax.tree.map(lambda a, b: a - b, *(eqx.filter(m, eqx.is_inexact_array) for m in (start, result.model)))
+    assert tree_allclose(moved, gradient(start), rtol=1e-4, atol=1e-5)

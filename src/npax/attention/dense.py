@@ -24,11 +24,15 @@ def dense_attention(
     """
     k, v, xk = hide(mask, k, v, xk)
     s = logits(q, k, bias, xq, xk, mask)
+    return jnp.einsum("hqk,hkd->hqd", softmax(s), v)
+
+
+def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:
+    """Softmax over the last axis; zeros, with gradients of zero, where all logits are minus infinity."""
     top = jax.lax.stop_gradient(jnp.max(s, axis=-1, keepdims=True, initial=-jnp.inf))
     p = jnp.exp(s - jnp.where(jnp.isfinite(top), top, 0.0))
     total = jnp.sum(p, axis=-1, keepdims=True)
-    out = jnp.einsum("hqk,hkd->hqd", p, v)
-    return out / jnp.where(total > 0, total, 1.0)
+    return p / jnp.where(total > 0, total, 1.0)
 
 
 def logits(q, k, bias, xq, xk, mask):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .dense import hide
+from .dense import hide, softmax
 
 
 def translation_equivariant_attention(
@@ -107,18 +107,10 @@ def _all_pairs(operands, mask):
     products = jnp.einsum("hqd,hkd->hqk", q * d**-0.5, k)
     pairs = jnp.concatenate([jnp.moveaxis(products, 0, 2), away], axis=-1).reshape(nq * nk, heads + dx)
     logits = jnp.moveaxis(rho(pairs).reshape(nq, nk, heads), 2, 0)
-    weights = _softmax(jnp.where(mask[None, None, :], logits, -jnp.inf))
+    weights = softmax(jnp.where(mask[None, None, :], logits, -jnp.inf))
     out = jnp.einsum("hqk,hkd->hqd", weights, v)
     if phi is None:
         return out, xq
     pull = phi(jnp.moveaxis(weights, 0, 2).reshape(nq * nk, heads)).reshape(nq, nk, 1)
     step = jnp.sum(jnp.where(mask[None, :, None], away * pull, 0.0), axis=1)
     return out, xq + step / jnp.maximum(jnp.sum(mask.astype(xq.dtype)), 1.0)
-
-
-def _softmax(s):
-    """Over the last axis; zeros where all logits are minus infinity."""
-    top = jax.lax.stop_gradient(jnp.max(s, axis=-1, keepdims=True, initial=-jnp.inf))
-    p = jnp.exp(s - jnp.where(jnp.isfinite(top), top, 0.0))
-    total = jnp.sum(p, axis=-1, keepdims=True)
-    return p / jnp.where(total > 0, total, 1.0)

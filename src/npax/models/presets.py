@@ -2,6 +2,7 @@
 
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
+from tinygp.kernels import ExpSineSquared
 
 from ..attention import (
     DeepKernelAttention,
@@ -10,7 +11,7 @@ from ..attention import (
     RotaryCoordinates,
     ScanAttention,
 )
-from ..bias import GeometricRBFBias, RBFNetworkBias
+from ..bias import GeometricRBFBias, KernelBias, RBFNetworkBias
 from ..blocks import MultiHeadAttention
 from ..likelihoods import FunctionAndNoise
 from .bnp import BNP
@@ -131,6 +132,20 @@ def tnp_kr_sa_invariant(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
 def tnp_kr_sa_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: SA, translation equivariant and able to tell left from right: rotary products and a geometric bias."""
     return TNPKR(dx, dy, **_rotary_parts(dx), key=key)
+
+
+def tnp_kr_sa_periodic(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+    """TNP-KR: SA with a periodic kernel beside the RBF network in every head's bias (KR2 §3.1); otherwise `tnp_kr_sa`.
+
+    The 24 periods start log-uniform in [0.5, 2], those of the periodic tasks of GP-1D, and are trained.
+    """
+
+    def bias(key):
+        network, drawn = jr.split(key)
+        periods = 2.0 ** jr.uniform(drawn, (4,), minval=-1.0, maxval=1.0)
+        return RBFNetworkBias(4, bases=5, key=network) + KernelBias([ExpSineSquared(p, gamma=10.0) for p in periods])
+
+    return TNPKR(dx, dy, bias=bias, key=key)
 
 
 def tnp_kr_perf(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
