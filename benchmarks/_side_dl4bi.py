@@ -63,7 +63,7 @@ def tasks(spec):
 
 
 def _model(spec):
-    """BTNP with a TISA bias, or any other model: as it is shipped or, CNP and NP, with the widths of the npax presets."""
+    """BTNP with a TISA bias, or any other model as it is shipped; CNP and NP also with the widths of our presets."""
     name = spec.get("model", "BTNP")
     if name == "BTNP":
         return BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
