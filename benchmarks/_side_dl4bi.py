@@ -33,8 +33,9 @@ def train(spec):
     optimizer = optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(1e-3, 100_000)))
     batch = gp_1d(jr.key(0), spec["batch"])
     inputs = {name: batch[name] for name in ("s_ctx", "f_ctx", "mask_ctx", "s_test")}
-    params = jax.jit(lambda key: model.init({"params": key, "extra": key}, **inputs))(jr.key(0))["params"]
-    state = TrainState.create(apply_fn=model.apply, params=params, tx=optimizer)
+    variables = jax.jit(lambda key: model.init({"params": key, "extra": key}, **inputs))(jr.key(0))
+    params, rest = variables["params"], {name: a for name, a in variables.items() if name != "params"}
+    state = TrainState.create(apply_fn=model.apply, params=params, tx=optimizer, kwargs=rest)
 
     def step(state, key):
         tasks_key, step_key = jr.split(key)
@@ -63,17 +64,38 @@ def tasks(spec):
 
 
 def _model(spec):
-    """BTNP with a TISA bias, or any other model as it is shipped; CNP and NP also with the widths of our presets."""
+    """BTNP with a TISA bias, or any other model: as it is shipped or, of the models in `WIDER`, as large as ours."""
     name = spec.get("model", "BTNP")
     if name == "BTNP":
         return BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
-    widths = {}
-    if spec["variant"] == "same widths" and name == "CNP":
-        widths = {"enc_det": MLP([256] * 4), "dec": MLP([256] * 4 + [2])}
-    elif spec["variant"] == "same widths" and name == "NP":
-        encoders = {"enc_det": MLP([192] * 4), "enc_lat": MLP([192] * 4), "z_dist": MLP([192, 128])}
-        widths = {**encoders, "dec": MLP([192] * 4 + [2])}
-    return getattr(meta_learning, name)(**widths)
+    parts = WIDER[name]() if spec["variant"] == "same widths" and name in WIDER else {}
+    if spec["case"] == "tasks" and name in ("NP", "ANP"):
+        parts["n_z"] = 16  # the draws of a prediction of ours
+    return getattr(meta_learning, name)(**parts)
+
+
+def attention(width):
+    widths = {f"proj_{part}s": MLP([width]) for part in "qkv"}
+    return MultiHeadAttention(Attention(), num_heads=8, **widths, proj_out=MLP([width]))
+
+
+WIDER = {
+    "CNP": lambda: {"enc_det": MLP([256] * 4), "dec": MLP([256] * 4 + [2])},
+    "NP": lambda: {
+        "enc_det": MLP([192] * 4),
+        "enc_lat": MLP([192] * 4),
+        "z_dist": MLP([192, 128]),
+        "dec": MLP([192] * 4 + [2]),
+    },
+    "CANP": lambda: {
+        "embed_s": MLP([176] * 2),
+        "enc_det": MLP([176] * 3),
+        "self_attn_det": attention(176),
+        "cross_attn": attention(176),
+        "dec": MLP([176] * 4 + [2]),
+    },
+}
+"""Networks as wide as ours or, where those differ in their parts, for about as many parameters."""
 
 
 def predict(spec):

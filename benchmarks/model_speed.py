@@ -3,9 +3,9 @@
     python benchmarks/model_speed.py --peer-python peer/bin/python
 
 For one model after another, ours and the peer's of the same name take turns in processes of their own, so that a slow
-minute of the machine hurts both. dl4bi's CNP, NP and BTNP are given our widths, its other models are as shipped: the
-table says how large. Needs an otherwise idle machine and, for all models, most of an hour. Writes
-`results/model_speed.md` and `.json`, anew after each model.
+minute of the machine hurts both. dl4bi's CNP, NP, CANP and BTNP are made as large as ours, its others are as shipped:
+the table says how large. Latent models predict with 16 draws. Needs an otherwise idle machine and, for all models,
+most of an hour. Writes `results/model_speed.md` and `.json`, anew after each model.
 """
 
 import argparse

@@ -50,9 +50,11 @@ def canp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
 
 
 def anp(dx: int, dy: int, *, key: PRNGKeyArray) -> NP:
-    """ANP: width 112, multi-head cross-attention, two layers of self-attention in either path, 8 heads each."""
+    """ANP: width 128, multi-head cross-attention of 8 heads, a layer of self-attention of 4 heads in either path."""
     cross, rest = jr.split(key)
-    return NP(dx, dy, attention=MultiHeadAttention(dx, 112, key=cross), layers=2, **_attentive(112, 2), key=rest)
+    return NP(
+        dx, dy, attention=MultiHeadAttention(dx, 128, key=cross), layers=1, heads=4, **_attentive(128, 4), key=rest
+    )
 
 
 def banp(dx: int, dy: int, *, key: PRNGKeyArray) -> BNP:
