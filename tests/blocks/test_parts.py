@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 import reference
 import scipy.special
 
@@ -52,14 +53,15 @@ def test_layer_norm_of_a_constant_row_is_finite(getkey):
     assert jnp.isfinite(jax.grad(lambda x: jnp.sum(jnp.square(norm(x))))(x)).all()
 
 
-def test_mlp_is_affine_maps_with_gelu_between(getkey):
-    mlp = MLP([4, 8, 6, 2], key=getkey())
+@pytest.mark.parametrize(("options", "activation"), [({}, gelu), ({"activation": jax.nn.relu}, lambda x: x * (x > 0))])
+def test_mlp_is_affine_maps_with_an_activation_between(options, activation, getkey):
+    mlp = MLP([4, 8, 6, 2], **options, key=getkey())
     mlp = jax.tree.map(lambda a: a + 0.05, mlp)
     x = jr.normal(getkey(), (5, 4))
     true = as64(x)
     for i, layer in enumerate(mlp.layers):
         true = true @ as64(layer.weight) + as64(layer.bias)
-        true = gelu(true) if i < 2 else true
+        true = activation(true) if i < 2 else true
     assert reference.relative(mlp(x), true) < 1e-5
     exact = 0.5 * (1 + scipy.special.erf(1 / np.sqrt(2)))  # of x = 1; the tanh form is within 2e-4 of it
     assert abs(float(jax.nn.gelu(jnp.array(1.0))) - exact) < 2e-4

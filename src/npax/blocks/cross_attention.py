@@ -4,6 +4,7 @@ import abc
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -71,7 +72,7 @@ class DotProductAttention(AbstractCrossAttention):
     embed: MLP
 
     def __init__(self, dx: int, size: int, *, key: PRNGKeyArray):
-        self.embed = MLP([dx, size, size], key=key)
+        self.embed = MLP([dx, size, size], activation=jax.nn.relu, key=key)
 
     def memorise(self, xc, r, mask):
         return self.embed(xc)[None], r[None], mask
@@ -96,7 +97,7 @@ class MultiHeadAttention(AbstractCrossAttention):
         if heads < 1 or size % heads:
             raise ValueError(f"`heads` must divide `size`, got heads={heads}, size={size}.")
         keys = jr.split(key, 5)
-        self.embed = MLP([dx, size, size], key=keys[0])
+        self.embed = MLP([dx, size, size], activation=jax.nn.relu, key=keys[0])
         self.query, self.key, self.value = (Linear(size, size, use_bias=False, key=k) for k in keys[1:4])
         self.output, self.heads = Linear(size, size, use_bias=False, key=keys[4]), heads
 

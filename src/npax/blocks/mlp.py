@@ -1,5 +1,5 @@
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -70,15 +70,21 @@ def gelu(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 class MLP(eqx.Module):
-    """Affine maps with GELU between them; `sizes` lists the widths from input to output."""
+    """Affine maps with an activation between them; `sizes` lists the widths from input to output.
+
+    **Good values:** GELU, the default, in transformers; ReLU in the deep, wide networks of CNP and NP, as in their
+    papers (GELU shrinks what passes through many layers: CNP learns more slowly).
+    """
 
     layers: tuple[Linear, ...]
+    activation: Callable[[Array], Array] = eqx.field(static=True)
 
-    def __init__(self, sizes: Sequence[int], *, key: PRNGKeyArray):
+    def __init__(self, sizes: Sequence[int], *, activation: Callable[[Array], Array] = gelu, key: PRNGKeyArray):
+        self.activation = activation
         keys = jr.split(key, len(sizes) - 1)
         self.layers = tuple(Linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
 
     def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
         for layer in self.layers[:-1]:
-            x = gelu(layer(x))
+            x = self.activation(layer(x))
         return self.layers[-1](x)

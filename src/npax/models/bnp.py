@@ -8,7 +8,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, Linear, PointEncoder, UniformAttention, masked_mean
-from ..blocks.mlp import gelu
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import at_least_one, clean
 from ._latent import AbstractLatentNeuralProcess
@@ -70,7 +69,7 @@ class BNP(AbstractLatentNeuralProcess):
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.first = Linear(size + dx, decoder[0], key=f_key)
         self.adapt = Linear(size, decoder[0], use_bias=False, key=a_key)
-        self.decoder = MLP([*decoder, self.likelihood.size], key=d_key)
+        self.decoder = MLP([*decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> BNPState:
@@ -91,7 +90,7 @@ class BNP(AbstractLatentNeuralProcess):
         hidden = self.first(jnp.concatenate([self.path.read(memory, xt), xt], axis=-1))
         if bootstrapped is not None:
             hidden = hidden + self.adapt(self.path.read(bootstrapped, xt))
-        return self.decoder(gelu(hidden))
+        return self.decoder(self.decoder.activation(hidden))
 
     def _bootstrap(self, state, key):
         r"""Values $\tilde y$ of a bootstrapped context, `[nc dy]`."""

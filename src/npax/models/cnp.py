@@ -1,4 +1,5 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
@@ -18,7 +19,7 @@ class CNP(AbstractConditionalNeuralProcess):
     carries the whole context, so fine detail is lost however many points there are. With another cross-attention it
     is the deterministic half of the attentive neural process, **CANP** (ANP §3). An empty context has $r = 0$.
 
-    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `encoder`, `decoder`: widths of the hidden layers. `size`:
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `encoder`, `decoder`: widths of the hidden layers (ReLU). `size`:
     width of $r$. `attention`: how targets read the context, default `UniformAttention()`; the others are
     `LaplaceAttention`, `DotProductAttention` and `MultiHeadAttention`. `layers`, `heads`: self-attention over the
     context before that. `likelihood`: default `HeteroscedasticGaussian(dy)`.
@@ -51,7 +52,7 @@ class CNP(AbstractConditionalNeuralProcess):
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.decoder = MLP([size + dx, *decoder, self.likelihood.size], key=d_key)
+        self.decoder = MLP([size + dx, *decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):

@@ -1,6 +1,7 @@
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -63,9 +64,9 @@ class NP(AbstractLatentNeuralProcess):
         e_key, l_key, h_key, d_key = jr.split(key, 4)
         points = lambda key: PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=key)  # noqa: E731
         self.path = DeterministicPath(points(e_key), UniformAttention() if attention is None else attention)
-        self.latent_path = LatentPath(points(l_key), MLP([size, size, 2 * latent], key=h_key))
+        self.latent_path = LatentPath(points(l_key), MLP([size, size, 2 * latent], activation=jax.nn.relu, key=h_key))
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.decoder = MLP([size + latent + dx, *decoder, self.likelihood.size], key=d_key)
+        self.decoder = MLP([size + latent + dx, *decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> NPState:
