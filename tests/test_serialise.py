@@ -100,6 +100,14 @@ def test_other_fields_than_the_class_has_are_refused(saved):
         npax.load(saved)
 
 
+def test_a_file_from_before_a_part_existed_gets_its_default(saved):
+    arrays, about = unpack(saved)
+    before = npax.load(saved)
+    del about["structure"]["fields"]["head"]["fields"]["activation"]
+    saved.write_bytes(pack(arrays, about))
+    assert eqx.tree_equal(npax.load(saved), before)
+
+
 def test_names_that_do_not_exist_list_those_that_do(monkeypatch, saved):
     monkeypatch.setattr(sys.modules["npax.pretrained"], "_FOLDER", saved.parent)
     assert npax.pretrained() == ["model"]

@@ -91,9 +91,13 @@ def _build(node, arrays):
             return [_build(item, arrays) for item in items]
         case {"module": kind, "fields": fields}:
             cls = _trusted_class(kind)
-            if set(fields) != {f.name for f in dataclasses.fields(cls)}:
+            defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+            newer = {name: value for name, value in defaults.items() if name not in fields}
+            if not set(fields) <= set(defaults) or any(value is dataclasses.MISSING for value in newer.values()):
                 raise DamagedFile(f"The file's '{kind}' is of another version of npax: its parts are {sorted(fields)}.")
             module = object.__new__(cls)
+            for name, value in newer.items():
+                object.__setattr__(module, name, value)
             for name, field in fields.items():
                 object.__setattr__(module, name, _build(field, arrays))
             return module

@@ -4,7 +4,6 @@ import abc
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -13,7 +12,7 @@ from ..attention.scan import scan_attention
 from ..bias import AbstractBias
 from .heads import join_heads, split_heads
 from .masked import masked_mean
-from .mlp import MLP, Linear
+from .mlp import MLP, Linear, ReLU
 
 
 class AbstractCrossAttention(eqx.Module):
@@ -72,7 +71,7 @@ class DotProductAttention(AbstractCrossAttention):
     embed: MLP
 
     def __init__(self, dx: int, size: int, *, key: PRNGKeyArray):
-        self.embed = MLP([dx, size, size], activation=jax.nn.relu, key=key)
+        self.embed = MLP([dx, size, size], activation=ReLU(), key=key)
 
     def memorise(self, xc, r, mask):
         return self.embed(xc)[None], r[None], mask
@@ -97,7 +96,7 @@ class MultiHeadAttention(AbstractCrossAttention):
         if heads < 1 or size % heads:
             raise ValueError(f"`heads` must divide `size`, got heads={heads}, size={size}.")
         keys = jr.split(key, 5)
-        self.embed = MLP([dx, size, size], activation=jax.nn.relu, key=keys[0])
+        self.embed = MLP([dx, size, size], activation=ReLU(), key=keys[0])
         self.query, self.key, self.value = (Linear(size, size, use_bias=False, key=k) for k in keys[1:4])
         self.output, self.heads = Linear(size, size, use_bias=False, key=keys[4]), heads
 

@@ -7,7 +7,16 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
-from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, Linear, PointEncoder, UniformAttention, masked_mean
+from ..blocks import (
+    MLP,
+    AbstractCrossAttention,
+    DeterministicPath,
+    Linear,
+    PointEncoder,
+    ReLU,
+    UniformAttention,
+    masked_mean,
+)
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import at_least_one, clean
 from ._latent import AbstractLatentNeuralProcess
@@ -69,7 +78,7 @@ class BNP(AbstractLatentNeuralProcess):
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.first = Linear(size + dx, decoder[0], key=f_key)
         self.adapt = Linear(size, decoder[0], use_bias=False, key=a_key)
-        self.decoder = MLP([*decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
+        self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> BNPState:

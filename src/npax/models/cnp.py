@@ -1,10 +1,9 @@
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, UniformAttention
+from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
@@ -52,7 +51,7 @@ class CNP(AbstractConditionalNeuralProcess):
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.decoder = MLP([size + dx, *decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
+        self.decoder = MLP([size + dx, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):

@@ -1,13 +1,12 @@
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
-from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, UniformAttention
+from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import at_least_one, clean
 from ._latent import AbstractLatentNeuralProcess
@@ -64,9 +63,9 @@ class NP(AbstractLatentNeuralProcess):
         e_key, l_key, h_key, d_key = jr.split(key, 4)
         points = lambda key: PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=key)  # noqa: E731
         self.path = DeterministicPath(points(e_key), UniformAttention() if attention is None else attention)
-        self.latent_path = LatentPath(points(l_key), MLP([size, size, 2 * latent], activation=jax.nn.relu, key=h_key))
+        self.latent_path = LatentPath(points(l_key), MLP([size, size, 2 * latent], activation=ReLU(), key=h_key))
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.decoder = MLP([size + latent + dx, *decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
+        self.decoder = MLP([size + latent + dx, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> NPState:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..blocks import MLP
+from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
@@ -45,8 +45,8 @@ class RCNP(AbstractConditionalNeuralProcess):
         at_least_one(dx=dx, dy=dy, size=size, block=block)
         e_key, d_key = jr.split(key)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.encoder = MLP([dx + dy, *encoder, size], activation=jax.nn.relu, key=e_key)
-        self.decoder = MLP([size, *decoder, self.likelihood.size], activation=jax.nn.relu, key=d_key)
+        self.encoder = MLP([dx + dy, *encoder, size], activation=ReLU(), key=e_key)
+        self.decoder = MLP([size, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy, self.block = dx, dy, block
 
     def condition(self, xc, yc, mask=None):
