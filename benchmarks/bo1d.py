@@ -76,7 +76,7 @@ GROUP = 100
 
 def main() -> None:
     options = _options()
-    surrogates = {name: ModelSurrogate(npax.load(name)) for name in options.weights}
+    surrogates = {_label(name): ModelSurrogate(npax.load(name)) for name in options.weights}
     sections, results, pictures = [], {}, []
     for kernel in options.kernel:
         problems, keys = _problems(kernel, options)
@@ -208,6 +208,12 @@ def _plot(pictures, surrogates, options) -> None:
 
 def _error(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _label(weights):
+    """A pretrained model's name; of weights from `npax bench`, the preset and its training steps."""
+    card = npax.load_card(weights)
+    return f"{card['preset']}, {card['steps']:,} steps" if "preset" in card else weights
 
 
 def _options():
