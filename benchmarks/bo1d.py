@@ -29,6 +29,7 @@ from npax.bayesopt import (
     draw_problem,
     search_all,
 )
+from npax.serialise import load_card
 from npax.tasks import Matern32Prior, PeriodicPrior, RBFPrior, gp_1d
 
 KERNELS = {
@@ -212,8 +213,12 @@ def _error(values: np.ndarray) -> float:
 
 def _label(weights):
     """A pretrained model's name; of weights from `npax bench`, the preset and its training steps."""
-    card = npax.load_card(weights)
-    return f"{card['preset']}, {card['steps']:,} steps" if "preset" in card else weights
+    card = load_card(weights)
+    return (
+        f"{card['preset']}, {card['steps']:,} steps"
+        if weights.endswith(".safetensors") and "preset" in card
+        else weights
+    )
 
 
 def _options():
