@@ -14,7 +14,6 @@ os.environ.setdefault(
     + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
 )
 
-import equinox as eqx
 import jax
 import jax.random as jr
 import pytest
@@ -47,7 +46,3 @@ def getkey():
     """A function that gives a new random key at every call, the same ones in every run."""
     keys = iter(jr.split(jr.key(0), 1000))
     return lambda: next(keys)
-
-
-def tree_allclose(a, b, **tolerances):
-    return eqx.tree_equal(a, b, typematch=True, **tolerances)

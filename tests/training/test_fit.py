@@ -7,7 +7,6 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from conftest import tree_allclose
 from laws import finite
 from sines import Sines, fingerprint, tiny, train
 
@@ -109,4 +108,4 @@ def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
         return sum(objective(start, jax.tree.map(lambda a, i=i: a[i], tasks), keys[i]) for i in range(3)) / 3
 
     moved = jax.tree.map(lambda a, b: a - b, *(eqx.filter(m, eqx.is_inexact_array) for m in (start, result.model)))
-    assert tree_allclose(moved, gradient(start), rtol=1e-4, atol=1e-5)
+    assert eqx.tree_equal(moved, gradient(start), typematch=True, rtol=1e-4, atol=1e-5)
