@@ -213,12 +213,10 @@ def _error(values: np.ndarray) -> float:
 
 def _label(weights):
     """A pretrained model's name; of weights from `npax bench`, the preset and its training steps."""
+    if not weights.endswith(".safetensors"):
+        return weights
     card = load_card(weights)
-    return (
-        f"{card['preset']}, {card['steps']:,} steps"
-        if weights.endswith(".safetensors") and "preset" in card
-        else weights
-    )
+    return f"{card['preset']}, {card['steps']:,} steps" if "preset" in card else weights
 
 
 def _options():

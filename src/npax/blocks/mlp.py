@@ -90,8 +90,8 @@ class ReLU(AbstractActivation):
 class MLP(eqx.Module):
     """Affine maps with an activation between them; `sizes` lists the widths from input to output.
 
-    **Good values:** `GELU()`, the default, in transformers; `ReLU()` in the deep networks of CNP and NP, as in their
-    papers (GELU shrinks what passes through many layers: CNP learns more slowly).
+    **Good values:** `GELU()`, the default, in transformers; `ReLU()` in the deep networks of CNP and NP, as in
+    ANP's paper (with GELU, which shrinks what passes through many layers, CNP learns more slowly).
     """
 
     layers: tuple[Linear, ...]
