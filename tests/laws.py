@@ -47,7 +47,12 @@ def favor(turned):
 
 def deep_kernel(turned):
     return lambda key: npax.DeepKernelAttention(
-        8, 2, features=8, hidden=8, rotary=rotary(2)(key) if turned else None, key=key
+        TINY["size"],
+        2,
+        features=8,
+        hidden=8,
+        rotary=npax.RotaryCoordinates(1, 8, 2, high=8.0, key=key) if turned else None,
+        key=key,
     )
 
 

@@ -129,7 +129,9 @@ def test_parts_of_strangers_cannot_be_saved(saved, tmp_path):
             return jnp.zeros((1, len(xq), len(xk)))
 
     model = npax.TNPKR(1, 1, blocks=1, size=16, heads=1, head_size=8, hidden=16, bias=Stranger(), key=jr.key(0))
-    with pytest.raises(TypeError, match=r"Cannot save `stack\.bias`: .*Stranger is not a part of npax or tinygp"):
+    with pytest.raises(
+        TypeError, match=r"Cannot save `stack\.attention\.bias`: .*Stranger is not a part of npax or tinygp"
+    ):
         npax.save(tmp_path / "stranger.safetensors", model)
     assert not (tmp_path / "stranger.safetensors").exists()
 

@@ -75,52 +75,63 @@ def test_random_features_have_the_lengths_of_gaussians_and_are_orthogonal():
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_deep_kernel_attention_is_its_equation(points, turned, getkey):
-    q, k, v, xq, xk = points
-    mask = jnp.arange(NK) < 21
-    rotary = RotaryCoordinates(HEADS, 6, DX, high=4.0, key=getkey()) if turned else None
-    attention = npax.DeepKernelAttention(5, DX, features=6, hidden=8, rotary=rotary, key=getkey())
-    q, k = q[..., :5], k[..., :5]
+    q, k, _, xq, xk = points
+    z, zc, mask = q[0], k[0], jnp.arange(NK) < 21
+    rotary = RotaryCoordinates(1, 6, DX, high=4.0, key=getkey()) if turned else None
+    attention = npax.DeepKernelAttention(D, DX, features=6, hidden=8, rotary=rotary, key=getkey())
 
-    def embed(a, x, h):
+    def embed(a, x):
         row = attention.phi((a if turned else jnp.concatenate([a, x]))[None])[0]
         if not turned:
             return np.asarray(row, np.float64)
         pairs = np.asarray(row[:3], np.float64) + 1j * np.asarray(row[3:], np.float64)
-        return pairs * np.exp(1j * (np.asarray(rotary.w[h], np.float64) @ np.asarray(x, np.float64)))
+        return pairs * np.exp(1j * (np.asarray(rotary.w[0], np.float64) @ np.asarray(x, np.float64)))
 
-    truth = np.zeros((HEADS, NQ, 5))
-    for h in range(HEADS):
-        for i in range(NQ):
-            total = sum(
-                np.real(np.vdot(embed(q[h, i], xq[i], h), embed(k[h, j], xk[j], h)))
-                * np.asarray(attention.psi(v[h, j][None])[0], np.float64)
-                for j in range(21)
-            )
-            centred = total / 21 - np.mean(total / 21)
-            truth[h, i] = centred / np.sqrt(np.mean(centred**2) + 1e-5)
-    assert reference.relative(read(attention, q, k, v, xq, xk, mask), truth) < 1e-4
+    truth = np.zeros((NQ, D))
+    for i in range(NQ):
+        total = sum(
+            np.real(np.vdot(embed(z[i], xq[i]), embed(zc[j], xk[j])))
+            * np.asarray(attention.psi(zc[j][None])[0], np.float64)
+            for j in range(21)
+        )
+        centred = total / 21 - np.mean(total / 21)
+        truth[i] = centred / np.sqrt(np.mean(centred**2) + 1e-5)
+    found = jax.jit(lambda: attention.recall(z, xq, attention.memorise(zc, xk, mask)))()
+    assert reference.relative(found, truth) < 1e-4
 
 
-@pytest.mark.parametrize("kind", ["favor", "deep-kernel"])
-def test_the_memory_does_not_grow_with_the_keys(kind, getkey):
-    attention = (
-        npax.FavorAttention(D, features=16, key=getkey())
-        if kind == "favor"
-        else npax.DeepKernelAttention(D, DX, features=16, key=getkey())
+def test_the_memory_of_favor_does_not_grow_with_the_keys(getkey):
+    attention = npax.FavorAttention(D, features=16, key=getkey())
+    assert memory_sizes(attention, (HEADS, 3, D), (HEADS, 3, D)) == memory_sizes(
+        attention, (HEADS, 3000, D), (HEADS, 3000, D)
     )
 
-    def sizes(n):
-        shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in [(HEADS, n, D), (HEADS, n, D), (n, DX)]]
-        memory = jax.eval_shape(attention.memorise, *shapes, jax.ShapeDtypeStruct((n,), bool))
-        return [leaf.shape for leaf in jax.tree.leaves(memory)]
 
-    assert sizes(3) == sizes(3000)
+def test_the_memory_of_deep_kernels_does_not_grow_with_the_context(getkey):
+    attention = npax.DeepKernelAttention(D, DX, features=16, key=getkey())
+    assert memory_sizes(attention, (3, D)) == memory_sizes(attention, (3000, D))
 
 
-@pytest.mark.parametrize("kind", [npax.FavorAttention, npax.DeepKernelAttention])
-def test_a_pairwise_bias_is_refused(kind, points):
+def memory_sizes(attention, *shapes):
+    n = shapes[0][-2]
+    remembered = [jax.ShapeDtypeStruct(s, jnp.float32) for s in [*shapes, (n, DX)]]
+    memory = jax.eval_shape(attention.memorise, *remembered, jax.ShapeDtypeStruct((n,), bool))
+    return [leaf.shape for leaf in jax.tree.leaves(memory)]
+
+
+def test_favor_refuses_a_pairwise_bias(points):
     q, k, _, xq, xk = points
-    attention = kind(D, DX, key=jr.key(0)) if kind is npax.DeepKernelAttention else kind(D, key=jr.key(0))
+    attention = npax.FavorAttention(D, key=jr.key(0))
     memory = attention.memorise(k, k, xk, jnp.ones(NK, bool))
     with pytest.raises(ValueError, match="takes no pairwise `bias`"):
         attention.recall(q, xq, memory, npax.GeometricRBFBias(HEADS, key=jr.key(0)))
+
+
+@pytest.mark.parametrize("part", ["bias", "rotary"])
+def test_deep_kernels_refuse_what_the_model_gives_to_heads(part):
+    given = {
+        "bias": npax.GeometricRBFBias(4, key=jr.key(0)),
+        "rotary": npax.RotaryCoordinates(4, 32, DX, key=jr.key(0)),
+    }[part]
+    with pytest.raises(ValueError, match="`DeepKernelAttention` takes no `bias` and no `rotary` of the model"):
+        npax.TNPKR(DX, 1, attention=npax.DeepKernelAttention(64, DX, key=jr.key(0)), **{part: given}, key=jr.key(0))

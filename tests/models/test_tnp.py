@@ -21,10 +21,13 @@ def conditioned(model, data):
 
 def updated(block, z, zc, seen):
     """One block, written out: the tokens `z` after attention to the seen ones among `zc`, and the feed-forward."""
-    q, k, v = (f(a).reshape(len(a), block.heads, -1) for f, a in ((block.query, z), (block.key, zc), (block.value, zc)))
+    attention = block.attention
+    maps = ((attention.query, z), (attention.key, zc), (attention.value, zc))
+    q, k, v = (f(a).reshape(len(a), attention.heads, -1) for f, a in maps)
     logits = jnp.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
     weights = jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
-    z = block.attention_norm(z + block.output(jnp.einsum("hqk,khd->qhd", weights, v).reshape(len(z), -1)))
+    read = attention.output(jnp.einsum("hqk,khd->qhd", weights, v).reshape(len(z), -1))
+    z = block.attention_norm(z + read)
     return block.feed_norm(z + block.feed(z))
 
 

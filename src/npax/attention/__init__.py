@@ -6,4 +6,5 @@ from .dense import DenseAttention as DenseAttention, dense_attention as dense_at
 from .favor import FavorAttention as FavorAttention
 from .rotary import RotaryCoordinates as RotaryCoordinates
 from .scan import ScanAttention as ScanAttention, scan_attention as scan_attention
+from .tokens import AbstractTokenAttention as AbstractTokenAttention, TokenAttention as TokenAttention
 from .translation_equivariant import translation_equivariant_attention as translation_equivariant_attention

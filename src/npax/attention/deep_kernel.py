@@ -3,29 +3,29 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from ..blocks.mlp import MLP, LayerNorm
-from ._base import AbstractAttention
-from .dense import hide
 from .linear import Totals, read, totals
 from .rotary import RotaryCoordinates
+from .tokens import AbstractTokenAttention
 
 
-class DeepKernelAttention(AbstractAttention):
+class DeepKernelAttention(AbstractTokenAttention):
     r"""Deep kernel attention (DKA; KR2 §3.4, eq. 9): a learned kernel of low rank in the place of the softmax,
 
-    $$\omega_i = \phi(q, s_q)^\top \phi(k_i, s_i), \qquad
-      o = \mathrm{LN}\Bigl(\frac1n \sum_i \omega_i\, \psi(v_i)\Bigr),$$
+    $$\omega_i = \phi(z, s)^\top \phi(z_i, s_i), \qquad
+      o = \mathrm{LN}\Bigl(\frac1n \sum_i \omega_i\, \psi(z_i)\Bigr),$$
 
-    with one MLP $\phi$ for queries and keys and another, $\psi$, for values; all heads share them. The locations $s$
-    go into $\phi$, which so learns a distance bias of its own. Dividing by the number n of keys that count, which
-    the paper leaves to the LayerNorm, keeps the scale of its input.
+    with one MLP $\phi$ for queries and keys and another, $\psi$, for values. They are the projections: they take
+    whole tokens, and there are no others. The locations $s$ go into $\phi$, which so learns a distance bias of its
+    own. Dividing by the number n of keys that count, which the paper leaves to the LayerNorm, keeps the scale of
+    its input.
 
     With `rotary` locations stay out of $\phi$, whose outputs are turned by them instead: the kernel then depends on
     differences only, and a model without locations in its tokens is translation equivariant.
 
-    **Arguments:** `head_size`: width of queries, keys and values; `dx`: columns of the locations; `features`: rank
-    of the kernel; `hidden`: width inside the MLPs; `rotary`: optional, of size `features`.
-    **Cost:** O((nq + nk) features head_size); the memory does not grow with the keys. Queries that see no key read
-    the shift of the LayerNorm. **Pitfalls:** takes no pairwise bias.
+    **Arguments:** `size`: token width; `dx`: columns of the locations; `features`: rank of the kernel; `hidden`:
+    width inside the MLPs; `rotary`: optional, of one head of size `features`.
+    **Cost:** O((nq + nk) features size); the memory `[features size]` does not grow with the keys. Tokens that see
+    no key read the shift of the LayerNorm.
     """
 
     phi: MLP
@@ -35,43 +35,31 @@ class DeepKernelAttention(AbstractAttention):
 
     def __init__(
         self,
-        head_size: int,
+        size: int,
         dx: int,
         *,
-        features: int = 32,
-        hidden: int = 32,
+        features: int = 128,
+        hidden: int = 128,
         rotary: RotaryCoordinates | None = None,
         key: PRNGKeyArray,
     ):
-        if min(head_size, dx, features, hidden) < 1:
+        if min(size, dx, features, hidden) < 1:
             raise ValueError(
-                "`head_size`, `dx`, `features` and `hidden` must be at least 1, "
-                f"got {head_size}, {dx}, {features} and {hidden}."
+                f"`size`, `dx`, `features` and `hidden` must be at least 1, got {size}, {dx}, {features} and {hidden}."
             )
         phi_key, psi_key = jr.split(key)
-        self.phi = MLP([head_size + (dx if rotary is None else 0), hidden, features], key=phi_key)
-        self.psi = MLP([head_size, hidden, head_size], key=psi_key)
-        self.norm, self.rotary = LayerNorm(head_size), rotary
+        self.phi = MLP([size + (dx if rotary is None else 0), hidden, features], key=phi_key)
+        self.psi = MLP([size, hidden, size], key=psi_key)
+        self.norm, self.rotary = LayerNorm(size), rotary
 
-    def memorise(self, k, v, xk, mask):
-        k, v, _ = hide(mask, k, v, None)
-        xk = jnp.where(mask[:, None], xk, 0.0)
-        return totals(self._embed(k, xk), _rows(self.psi, v), xk, mask, self.rotary)
+    def memorise(self, zc, xc, mask):
+        zc, xc = (jnp.where(mask[:, None], a, 0.0) for a in (zc, xc))
+        return totals(self._embed(zc, xc)[None], self.psi(zc)[None], xc, mask, self.rotary)
 
-    def recall(self, q, xq, memory: Totals, bias):
-        if bias is not None:
-            raise ValueError("`DeepKernelAttention` takes no pairwise `bias`: its cost is linear. Use `rotary`.")
-        return self.norm(read(self._embed(q, xq), xq, memory, self.rotary) / jnp.maximum(memory.number, 1.0))
+    def recall(self, z, x, memory: Totals):
+        total = read(self._embed(z, x)[None], x, memory, self.rotary)[0]
+        return self.norm(total / jnp.maximum(memory.number, 1.0))
 
-    def _embed(self, a, x):
-        """`[heads n features]`."""
-        if self.rotary is None:
-            a = jnp.concatenate([a, jnp.broadcast_to(x, (a.shape[0], *x.shape))], axis=-1)
-        return _rows(self.phi, a)
-
-
-def _rows(mlp, a):
-    """The MLP on each row of each head."""
-    heads, n, size = a.shape
-    out = mlp(a.reshape(heads * n, size))
-    return out.reshape(heads, n, out.shape[1])
+    def _embed(self, z, x):
+        """`[n features]`."""
+        return self.phi(z if self.rotary is not None else jnp.concatenate([z, x], axis=-1))

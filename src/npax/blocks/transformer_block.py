@@ -3,9 +3,9 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention._base import AbstractAttention, Memory
+from ..attention.tokens import TokenAttention
 from ..bias import AbstractBias
-from .heads import join_heads, split_heads
-from .mlp import MLP, LayerNorm, Linear
+from .mlp import MLP, LayerNorm
 
 
 class TransformerBlock(eqx.Module):
@@ -19,16 +19,10 @@ class TransformerBlock(eqx.Module):
     `bias`: optional.
     """
 
-    query: Linear
-    key: Linear
-    value: Linear
-    output: Linear
+    attention: TokenAttention
     attention_norm: LayerNorm
     feed: MLP
     feed_norm: LayerNorm
-    attention: AbstractAttention
-    bias: AbstractBias | None
-    heads: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -41,25 +35,20 @@ class TransformerBlock(eqx.Module):
         bias: AbstractBias | None = None,
         key: PRNGKeyArray,
     ):
-        q_key, k_key, v_key, o_key, f_key = jr.split(key, 5)
-        inner = heads * head_size
-        self.query = Linear(size, inner, use_bias=False, key=q_key)
-        self.key = Linear(size, inner, use_bias=False, key=k_key)
-        self.value = Linear(size, inner, use_bias=False, key=v_key)
-        self.output = Linear(inner, size, key=o_key)
+        a_key, f_key = jr.split(key)
+        self.attention = TokenAttention(
+            size, heads=heads, head_size=head_size, attention=attention, bias=bias, key=a_key
+        )
         self.feed = MLP([size, hidden, size], key=f_key)
         self.attention_norm, self.feed_norm = LayerNorm(size), LayerNorm(size)
-        self.attention, self.bias, self.heads = attention, bias, heads
 
     def memorise(self, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Memory:
         """What later updates read of the context tokens `zc`."""
-        k, v = (split_heads(a, self.heads) for a in (self.key(zc), self.value(zc)))
-        return self.attention.memorise(k, v, xc, mask)
+        return self.attention.memorise(zc, xc, mask)
 
     def update(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:
         """New tokens of points at `x`, each from its own token and the memory."""
-        read = self.attention.recall(split_heads(self.query(z), self.heads), x, memory, self.bias)
-        z = self.attention_norm(z + self.output(join_heads(read)))
+        z = self.attention_norm(z + self.attention.recall(z, x, memory))
         return self.feed_norm(z + self.feed(z))
 
 

@@ -39,6 +39,10 @@ class AbstractCoordinates(abc.ABC):
     def frame(self, positions: np.ndarray) -> Frame:
         """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n d]`, one view for each."""
 
+    @abc.abstractmethod
+    def moved(self, positions: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+        """The positions `[n d]` moved as a whole, distances kept, so that `start [d]` comes to `end [d]`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Planar(AbstractCoordinates):
@@ -50,6 +54,9 @@ class Planar(AbstractCoordinates):
 
     def positions(self, x):
         return x
+
+    def moved(self, positions, start, end):
+        return positions + (end - start)
 
     def frame(self, positions):
         low, half = _low_and_half(positions)
@@ -78,6 +85,9 @@ class LatLon(AbstractCoordinates):
             )
         lon, lat = np.radians(lon % 360.0), np.radians(lat)
         return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+
+    def moved(self, positions, start, end):
+        return positions @ _east_north_up(start) @ _east_north_up(end).T
 
     def frame(self, positions):
         rotation = _east_north_up(np.sum(positions, axis=-2) / max(positions.shape[-2], 1))

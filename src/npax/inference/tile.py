@@ -1,4 +1,4 @@
-"""Prediction from large contexts: overlapping cells, each with its nearest observations, blended without seams."""
+"""Prediction from large contexts: overlapping cells, each with the observations around it, blended without seams."""
 
 import os
 from collections.abc import Iterator
@@ -9,9 +9,9 @@ import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array
-from scipy.spatial import KDTree
 
 from ..models import AbstractNeuralProcess
+from .neighbours import Neighbours
 from .normalise import AbstractCoordinates, Frame, Planar, Standardiser
 from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, to_model
 from .progress import Progress
@@ -70,12 +70,13 @@ class Tiled:
     r"""A model's answer to a large context: `tiled(x) -> Prediction`, at a cost per target that does not grow with it.
 
     Space is bisected along its longest side until a cell holds few observations. A cell answers the targets in it
-    and in a margin around it, from the `size` observations nearest to its middle, in coordinates and units of its
-    own; a translation-equivariant model loses little by that (TE, Theorem 2.2). Cells are small beside what they see,
-    and overlap little: a target far from the middle would miss observations near to it. Where cells overlap, their
-    answers are mixed with weights that fade smoothly to zero at the end of a cell's reach and sum to one, so there
-    are no seams; the variance is that of the mixture. The cells depend on the context alone: a target's prediction
-    does not depend on which other targets are asked for, in this call or in another.
+    and in a margin around it, from `size` observations around its middle (`Neighbours`: most are the nearest, the
+    others lie farther away), in coordinates and units of its own; a translation-equivariant model loses little by
+    that (TE, Theorem 2.2). Cells are small beside what they see, and overlap little: a target far from the middle
+    would miss observations near to it. Where cells overlap, their answers are mixed with weights that fade smoothly
+    to zero at the end of a cell's reach and sum to one, so there are no seams; the variance is that of the mixture.
+    The cells depend on the context alone: a target's prediction does not depend on which other targets are asked
+    for, in this call or in another.
 
     A context of at most `size` points is seen whole by every cell, and the answer equals that of `Exact`.
 
@@ -109,7 +110,7 @@ class Tiled:
         self.y = self.standardiser(y)
         outputs(model, self.y[:0])
         self.points = self.frame(self.positions)
-        self.tree = KDTree(self.points)
+        self.neighbours = Neighbours(self.points, size)
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(x)
@@ -124,10 +125,7 @@ class Tiled:
         """Adds the cells' weighted moments to `sums`: of one, the mean, the two second moments."""
         if not len(positions):
             return
-        low, high = self.points.min(axis=0), self.points.max(axis=0)
-        points = np.clip(self.frame(positions), low, high)
-        largest = max(self.size // SHARE, 1)
-        cells = list(_bisect(low, high, self.points, points, np.arange(len(points)), largest))
+        points, cells = self._clipped(positions), self.cells(positions)
         reached = sum(len(cell.targets) for cell in cells)
         for batch, (mean, variance, function_variance) in self._answers(cells, positions):
             weight = np.where(batch.present, _weight(batch, points[batch.targets]), 0.0)[..., None]
@@ -135,6 +133,19 @@ class Tiled:
             parts = (np.ones_like(mean), mean, variance + second, function_variance + second)
             np.add.at(sums, batch.targets, np.stack([weight * part for part in parts], axis=-2))
             progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
+
+    def cells(self, positions: np.ndarray) -> list[Cell]:
+        """The cells that reach targets at `positions [n d]`."""
+        largest = max(self.size // SHARE, 1)
+        points = self._clipped(positions)
+        return list(_bisect(*self._ends(), self.points, points, np.arange(len(points)), largest))
+
+    def _ends(self):
+        return self.points.min(axis=0), self.points.max(axis=0)
+
+    def _clipped(self, positions):
+        """In the tiles' frame; targets beyond all observations belong to the outermost cells."""
+        return np.clip(self.frame(positions), *self._ends())
 
     def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
         """Batches of cells with their predictions `[cells width dy]`. Each cell is conditioned once, with others of
@@ -165,14 +176,12 @@ class Tiled:
         return batch, side_by_side(restored)
 
     def around(self, points: np.ndarray) -> tuple[Frame, list[Context]]:
-        """The observations nearest to points `[*cells d]` of `self.frame`, those of each point normalised by
+        """The observations seen from points `[*cells d]` of `self.frame`, those of each point normalised by
         themselves, and the frames they are in."""
-        count = min(self.size, len(self.points))
-        _, nearest = self.tree.query(points, count)
-        nearest = np.sort(np.reshape(nearest, (*points.shape[:-1], count)), axis=-1)
-        frame = self.coordinates.frame(self.positions[nearest])
-        xc = to_model(self.model, frame(self.positions[nearest]))
-        return frame, [Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[nearest])]
+        seen = self.neighbours(points)
+        frame = self.coordinates.frame(self.positions[seen])
+        xc = to_model(self.model, frame(self.positions[seen]))
+        return frame, [Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen])]
 
 
 def _bisect(low, high, context, targets, indices, largest, depth=0) -> Iterator[Cell]:

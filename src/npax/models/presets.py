@@ -166,16 +166,16 @@ def tnp_kr_perf_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
 
 
 def tnp_kr_dka(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
-    """TNP-KR: DKA (KR2 §3.4): deep kernel attention of rank 32, locations in the tokens and in the kernel."""
-    return TNPKR(dx, dy, attention=lambda key: DeepKernelAttention(32, dx, key=key), key=key)
+    """TNP-KR: DKA (KR2 §3.4): deep kernel attention of rank 128, locations in the tokens and in the kernel."""
+    return TNPKR(dx, dy, attention=lambda key: DeepKernelAttention(64, dx, hidden=96, key=key), key=key)
 
 
 def tnp_kr_dka_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
-    """TNP-KR: DKA, translation equivariant: the kernel's 32 features are turned by the locations."""
+    """TNP-KR: DKA, translation equivariant: the kernel's 128 features are turned by the locations."""
 
     def attention(key):
         rotary, rest = jr.split(key)
-        return DeepKernelAttention(32, dx, rotary=RotaryCoordinates(4, 32, dx, key=rotary), key=rest)
+        return DeepKernelAttention(64, dx, hidden=96, rotary=RotaryCoordinates(1, 128, dx, key=rotary), key=rest)
 
     return TNPKR(dx, dy, attention=attention, locations=False, key=key)
 

@@ -7,13 +7,20 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..attention import AbstractAttention, RotaryCoordinates, ScanAttention
+from ..attention import (
+    AbstractAttention,
+    AbstractTokenAttention,
+    RotaryCoordinates,
+    ScanAttention,
+    TokenAttention,
+)
 from ..bias import AbstractBias
 from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
 M = TypeVar("M")
+ReadsTokens = AbstractAttention | AbstractTokenAttention
 
 
 class TNPKR(AbstractConditionalNeuralProcess):
@@ -28,12 +35,12 @@ class TNPKR(AbstractConditionalNeuralProcess):
     model is translation equivariant: it sees differences only. The SA, PERF and DKA variants of the paper are
     choices of `attention`.
 
-    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: how queries read (default `ScanAttention()`);
-    `bias`, `rotary`: optional. Of each one template, given to every block with noise of its own on its parameters,
-    or a function `key -> module` that draws each block's (as `FavorAttention` and `DeepKernelAttention` need it).
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: how the queries of every head read (default
+    `ScanAttention()`), or how whole tokens do, with projections of its own (`DeepKernelAttention`); `bias`, `rotary`:
+    optional, of the heads. Of each one template, given to every block with noise of its own on its parameters, or a
+    function `key -> module` that draws each block's (as `FavorAttention` and `DeepKernelAttention` need it).
     `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width, attention heads and their width,
-    feed-forward width. `likelihood`: default
-    `HeteroscedasticGaussian(dy)`.
+    feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. `condition` keeps each block's
     keys and values: 2 blocks heads head_size floats per context point (6 KB at the defaults).
@@ -58,7 +65,7 @@ class TNPKR(AbstractConditionalNeuralProcess):
         dx: int,
         dy: int,
         *,
-        attention: AbstractAttention | Callable[[PRNGKeyArray], AbstractAttention] | None = None,
+        attention: ReadsTokens | Callable[[PRNGKeyArray], ReadsTokens] | None = None,
         bias: AbstractBias | Callable[[PRNGKeyArray], AbstractBias] | None = None,
         rotary: RotaryCoordinates | Callable[[PRNGKeyArray], RotaryCoordinates] | None = None,
         locations: bool = True,
@@ -83,17 +90,24 @@ class TNPKR(AbstractConditionalNeuralProcess):
         self.dx, self.dy, self.blocks = dx, dy, blocks
 
         def block(key):
-            block_key, bias_key, rotary_key, attention_key = jr.split(key, 4)
-            return KRBlock(
-                size,
-                heads=heads,
-                head_size=head_size,
-                hidden=hidden,
-                attention=_part(attention, AbstractAttention, attention_key),
-                bias=_part(bias, AbstractBias, bias_key),
-                rotary=_part(rotary, RotaryCoordinates, rotary_key),
-                key=block_key,
-            )
+            feed_key, read_key, bias_key, rotary_key, attention_key = jr.split(key, 5)
+            reads = _part(attention, (AbstractAttention, AbstractTokenAttention), attention_key)
+            if isinstance(reads, AbstractAttention):
+                reads = TokenAttention(
+                    size,
+                    heads=heads,
+                    head_size=head_size,
+                    attention=reads,
+                    bias=_part(bias, AbstractBias, bias_key),
+                    rotary=_part(rotary, RotaryCoordinates, rotary_key),
+                    key=read_key,
+                )
+            elif bias is not None or rotary is not None:
+                raise ValueError(
+                    f"`{type(reads).__name__}` takes no `bias` and no `rotary` of the model: it has projections of its "
+                    "own. Give `rotary` to the attention."
+                )
+            return KRBlock(size, reads, hidden=hidden, key=feed_key)
 
         self.stack = eqx.filter_vmap(block)(jr.split(b_key, blocks))
 
@@ -113,7 +127,7 @@ class TNPKR(AbstractConditionalNeuralProcess):
         return self.co_embed(jnp.concatenate([*parts, self.embed_value(y)], axis=-1))
 
 
-def _part(part: Any, kind: type, key: PRNGKeyArray) -> Any:
+def _part(part: Any, kind: type | tuple[type, ...], key: PRNGKeyArray) -> Any:
     """A block's own: drawn by a function of a key, or a template varied."""
     return _vary(part, key) if part is None or isinstance(part, kind) else part(key)
 

@@ -1,0 +1,73 @@
+import abc
+
+import equinox as eqx
+import jax.random as jr
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from ..bias import AbstractBias
+from ..blocks.heads import join_heads, split_heads
+from ..blocks.mlp import Linear
+from ._base import AbstractAttention, Memory
+from .rotary import RotaryCoordinates
+
+
+class AbstractTokenAttention(eqx.Module):
+    """How tokens read from the tokens of the context, with the projections that belong to it.
+
+    Two verbs, as for `AbstractAttention`: `memorise` all that depends on the context alone, `recall` for any tokens.
+    """
+
+    @abc.abstractmethod
+    def memorise(self, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Memory:
+        """What later tokens read of the context tokens `zc` at `xc`; a `False` in `mask` hides one."""
+
+    @abc.abstractmethod
+    def recall(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:
+        """What the tokens `z` at `x` read."""
+
+
+class TokenAttention(AbstractTokenAttention):
+    """Multi-head attention: linear maps to queries, keys and values, `attention` in every head, a linear map back.
+
+    **Arguments:** `size`: token width; `heads`, `head_size`; `attention`; `bias` (heads of its own) and `rotary`,
+    both optional: how the heads see locations.
+    """
+
+    query: Linear
+    key: Linear
+    value: Linear
+    output: Linear
+    attention: AbstractAttention
+    bias: AbstractBias | None
+    rotary: RotaryCoordinates | None
+    heads: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        heads: int,
+        head_size: int,
+        attention: AbstractAttention,
+        bias: AbstractBias | None = None,
+        rotary: RotaryCoordinates | None = None,
+        key: PRNGKeyArray,
+    ):
+        q_key, k_key, v_key, o_key = jr.split(key, 4)
+        inner = heads * head_size
+        self.query = Linear(size, inner, use_bias=False, key=q_key)
+        self.key = Linear(size, inner, use_bias=False, key=k_key)
+        self.value = Linear(size, inner, use_bias=False, key=v_key)
+        self.output = Linear(inner, size, key=o_key)
+        self.attention, self.bias, self.rotary, self.heads = attention, bias, rotary, heads
+
+    def memorise(self, zc, xc, mask):
+        k = self._turn(split_heads(self.key(zc), self.heads), xc)
+        return self.attention.memorise(k, split_heads(self.value(zc), self.heads), xc, mask)
+
+    def recall(self, z, x, memory):
+        q = self._turn(split_heads(self.query(z), self.heads), x)
+        return self.output(join_heads(self.attention.recall(q, x, memory, self.bias)))
+
+    def _turn(self, a, x):
+        return a if self.rotary is None else self.rotary.rotate(a, self.rotary.turns(x))

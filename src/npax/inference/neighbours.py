@@ -1,0 +1,46 @@
+"""Which observations answer around a place: the nearest, and ever fewer of those farther away."""
+
+import numpy as np
+from scipy.spatial import KDTree
+
+LEVELS = ((8, 1 / 4), (64, 1 / 8))
+"""Of each level: one observation in how many it holds, and its share of what is seen."""
+
+
+class Neighbours:
+    """The observations seen from a place: most are the nearest ones; the others come from random eighths and
+    sixty-fourths of all, each the nearest beyond those of the level before. So what lies around a gap, and the course
+    of the field at large, are seen too, at the price of few observations.
+
+    Up to `size` observations are seen all; a level of fewer than `size` is left out, for more of the nearest.
+
+    **Arguments:** `points [n d]`; `size`: how many are seen from one place.
+    """
+
+    def __init__(self, points: np.ndarray, size: int):
+        self.count = min(size, len(points))
+        order = np.random.default_rng(0).permutation(len(points))
+        self.levels = []
+        for one_in, share in LEVELS:
+            kept, count = np.sort(order[: len(points) // one_in]), int(share * size)
+            if len(kept) >= size and count:
+                self.levels.append((kept, KDTree(points[kept]), count))
+        self.near = self.count - sum(count for *_, count in self.levels)
+        self.tree = KDTree(points)
+
+    def __call__(self, places: np.ndarray) -> np.ndarray:
+        """Indices `[*places count]`, ascending, of the observations seen from each of the `places [*places d]`."""
+        distance, near = self._nearest(self.tree, places, self.near)
+        seen, reach = [near], distance[..., -1:]
+        for kept, tree, count in self.levels:
+            distance, found = self._nearest(tree, places, min(self.near + count, len(kept)))
+            beyond = np.argsort(np.where(distance > reach, distance, np.inf), axis=-1, kind="stable")[..., :count]
+            seen.append(kept[np.take_along_axis(found, beyond, axis=-1)])
+            reach = np.take_along_axis(distance, beyond, axis=-1)[..., -1:]
+        return np.sort(np.concatenate(seen, axis=-1), axis=-1)
+
+    @staticmethod
+    def _nearest(tree, places, count):
+        distance, index = tree.query(places, count)
+        shape = (*places.shape[:-1], count)  # which the query drops where it is 1
+        return distance.reshape(shape), index.reshape(shape)

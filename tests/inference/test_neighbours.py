@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from npax.inference.neighbours import LEVELS, Neighbours
+
+
+def test_near_ones_are_the_nearest_and_far_ones_lie_beyond(rng):
+    points, place = rng.uniform(-1, 1, (20_000, 2)), np.array([0.1, -0.3])
+    seen = Neighbours(points, 128)(place)
+    near = 128 - sum(int(share * 128) for _, share in LEVELS)
+    order = np.argsort(np.linalg.norm(points - place, axis=1))
+    assert set(order[:near]) <= set(seen)
+    distance = np.sort(np.linalg.norm(points[seen] - place, axis=1))
+    assert distance[-1] > 3 * distance[near - 1]
+
+
+@given(n=st.integers(1, 3000), size=st.integers(1, 40), seed=st.integers(0, 5))
+def test_as_many_as_asked_and_none_twice(n, size, seed):
+    rng = np.random.default_rng(seed)
+    points, places = rng.normal(size=(n, 2)), rng.normal(size=(2, 3, 2))
+    seen = Neighbours(points, size)(places)
+    assert seen.shape == (2, 3, min(n, size))
+    assert (np.diff(seen, axis=-1) > 0).all()
+
+
+@pytest.mark.parametrize("n", [1, 7, 40])
+def test_few_observations_are_seen_all(rng, n):
+    seen = Neighbours(rng.normal(size=(n, 3)), 40)(np.zeros((2, 3)))
+    assert (seen == np.arange(n)).all()
