@@ -16,6 +16,7 @@ os.environ.setdefault(
 
 import jax
 import jax.random as jr
+import numpy as np
 import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -46,3 +47,8 @@ def getkey():
     """A function that gives a new random key at every call, the same ones in every run."""
     keys = iter(jr.split(jr.key(0), 1000))
     return lambda: next(keys)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

@@ -1,5 +1,4 @@
 import jax.random as jr
-import numpy as np
 import pytest
 
 import npax
@@ -33,8 +32,3 @@ def small():
 def wide():
     """The same for as many columns as scikit-learn's checks use."""
     return tiny(20)
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)

@@ -1,7 +1,6 @@
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import pytest
 from jaxtyping import Array, Float
 
@@ -60,8 +59,3 @@ class SquaredExponentialGP(AbstractConditionalNeuralProcess):
 @pytest.fixture(scope="session")
 def gp():
     return SquaredExponentialGP()
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)

@@ -8,11 +8,6 @@ from npax import metrics
 SCORES = [metrics.nll, metrics.crps, metrics.interval_score]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
 def calibrated(rng, n=200_000):
     mean, std = rng.normal(size=n), rng.uniform(0.3, 3, n)
     return mean + std * rng.normal(size=n), mean, std

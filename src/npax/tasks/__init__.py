@@ -1,6 +1,7 @@
 """Distributions over tasks: pure functions of a key."""
 
 from ._base import AbstractTasks as AbstractTasks
+from .array import ArrayTask as ArrayTask
 from .curriculum import Curriculum as Curriculum, Stage as Stage
 from .gp import (
     AbstractGPTask as AbstractGPTask,

@@ -1,7 +1,9 @@
 """Training: `fit`, optimisers, checkpoints."""
 
 from .checkpoint import DamagedFile as DamagedFile
+from .finetune import Finetuned as Finetuned, finetune as finetune
 from .fit import FitResult as FitResult, fit as fit
+from .gaps import AbstractGaps as AbstractGaps, MovedGaps as MovedGaps, RoundGaps as RoundGaps
 from .optimizers import (
     adamw as adamw,
     muon as muon,

@@ -1,0 +1,66 @@
+"""Gaps cut into data that one has, so that a model learns to fill the gaps that one does not have."""
+
+import abc
+import dataclasses
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ..inference import AbstractCoordinates
+
+
+class AbstractGaps(abc.ABC):
+    """Which observations to hide."""
+
+    @abc.abstractmethod
+    def draw(self, rng: np.random.Generator, positions: np.ndarray, coordinates: AbstractCoordinates) -> np.ndarray:
+        """`True` for the hidden ones among observations at `positions [n d]` of `coordinates`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundGaps(AbstractGaps):
+    """Round holes of all sizes: around random observations, from the one alone to its `largest` nearest.
+
+    The numbers are log-uniform, so gaps are as large beside the spacing of the data in dense and in sparse places.
+
+    **Arguments:** `share`: of the observations, hidden in all; `largest`: number of observations in a hole.
+    """
+
+    share: float = 0.15
+    largest: int = 64
+
+    def __post_init__(self):
+        if not 0 < self.share < 1 or self.largest < 1:
+            raise ValueError(
+                f"`share` must lie between 0 and 1, `largest` be at least 1; got {self.share} and {self.largest}."
+            )
+
+    def draw(self, rng, positions, coordinates):
+        n = len(positions)
+        tree, hidden = KDTree(positions), np.zeros(n, bool)
+        while hidden.sum() < max(1, int(self.share * n)):
+            sizes = np.exp(rng.uniform(0, np.log(min(self.largest, n) + 0.5), 64)).astype(int)
+            for centre, size in zip(rng.integers(n, size=64), sizes, strict=True):
+                hidden[np.atleast_1d(tree.query(positions[centre], int(size))[1])] = True
+                if hidden.sum() >= self.share * n:
+                    break
+        return hidden
+
+
+@dataclasses.dataclass(frozen=True)
+class MovedGaps(AbstractGaps):
+    """The gaps that are to be filled, somewhere else: clouds over a satellite's picture, moved to where it is clear.
+
+    **Arguments:** `at`: rows of `x` without observations, dense enough to draw the shape of the gaps (the missing
+    cells of a grid). Moved as a whole, so that a random one of them comes to lie on a random observation, they hide
+    every observation that one of them comes closer to than half of their own spacing.
+    """
+
+    at: np.ndarray
+
+    def draw(self, rng, positions, coordinates):
+        at = coordinates.positions(np.asarray(self.at, np.float64))
+        apart = KDTree(at).query(at[:: max(1, len(at) // 1000)], 2)[0][:, 1]
+        moved = coordinates.moved(at, at[rng.integers(len(at))], positions[rng.integers(len(positions))])
+        near = np.median(apart) / 2 if len(at) > 1 else 0.0
+        return KDTree(moved).query(positions, distance_upper_bound=near * (1 + 1e-6) + 1e-12)[0] < np.inf

@@ -1,0 +1,59 @@
+"""Fine-tuning to one data set."""
+
+import jax.random as jr
+import numpy as np
+import pytest
+
+import npax
+from npax.training import AbstractGaps, MovedGaps, finetune
+
+
+class NoGaps(AbstractGaps):
+    def draw(self, rng, positions, coordinates):
+        return np.zeros(len(positions), bool)
+
+
+@pytest.fixture(scope="module")
+def waves():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 50, (600, 2))
+    return x, np.sin(x[:, 0]) + np.cos(x[:, 1]) + 0.05 * rng.normal(size=600)
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    return npax.TNPKR(2, 1, blocks=2, size=16, heads=2, head_size=8, hidden=32, locations=False, key=jr.key(0))
+
+
+OPTIONS = {"size": 32, "targets": 8, "batch_size": 8, "progress": False}
+
+
+def test_the_best_on_held_out_gaps_is_kept_and_training_helps(waves, fresh):
+    tuned = finetune(fresh, *waves, steps=40, learning_rate=3e-3, **OPTIONS)
+    steps, scores = zip(*tuned.validation, strict=True)
+    assert steps[0] == 0 and steps[-1] == 40
+    assert tuned.steps == steps[int(np.argmin(scores))]
+    assert min(scores) < scores[0] - 0.05
+
+
+def test_a_model_that_training_spoils_comes_back_as_it_was(waves, fresh):
+    tuned = finetune(fresh, *waves, steps=8, learning_rate=30.0, **OPTIONS)
+    assert tuned.steps == 0 and tuned.model is fresh
+
+
+def test_moved_gaps_on_the_sphere_and_two_columns(fresh, rng):
+    model = npax.TNPKR(3, 1, blocks=1, size=16, heads=2, head_size=8, hidden=16, locations=False, key=jr.key(0))
+    x = np.stack([rng.uniform(0, 40, 400), rng.uniform(-20, 20, 400)], axis=1)
+    gap = np.stack(np.meshgrid(np.arange(10.0, 18), np.arange(0.0, 6)), axis=-1).reshape(-1, 2)
+    tuned = finetune(model, x, rng.normal(size=(400, 2)), steps=8, gaps=MovedGaps(gap), coords="latlon", **OPTIONS)
+    assert np.isfinite([score for _, score in tuned.validation]).all()
+
+
+def test_errors(waves, fresh):
+    x, y = waves
+    with pytest.raises(ValueError, match="at least 4 times `size` observations, 128; got 100"):
+        finetune(fresh, x[:100], y[:100], **OPTIONS)
+    with pytest.raises(ValueError, match="`gaps` hide none of the observations"):
+        finetune(fresh, x, y, gaps=NoGaps(), **OPTIONS)
+    with pytest.raises(ValueError, match="`steps` and `targets` must be at least 1"):
+        finetune(fresh, x, y, steps=0, **OPTIONS)

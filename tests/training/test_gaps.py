@@ -1,0 +1,42 @@
+"""Gaps cut into data."""
+
+import numpy as np
+import pytest
+
+from npax.inference import LatLon, Planar
+from npax.training import MovedGaps, RoundGaps
+
+
+def test_round_gaps_hide_the_share_asked_for_in_holes_of_many_sizes(rng):
+    positions = rng.normal(size=(3000, 2))
+    hidden = RoundGaps(share=0.2, largest=50).draw(rng, positions, Planar())
+    assert 0.2 <= hidden.mean() < 0.2 + 50 / 3000
+    for share in (0.0, 1.0):
+        with pytest.raises(ValueError, match="`share` must lie between"):
+            RoundGaps(share=share)
+
+
+def test_moved_gaps_keep_their_shape_on_a_grid(rng):
+    """On a grid moved by whole cells, what is hidden is the gap itself, shifted."""
+    cells = np.stack(np.meshgrid(np.arange(40.0), np.arange(30.0)), axis=-1).reshape(-1, 2)
+    gap = (np.abs(cells - [8, 9]) <= [3, 1]).all(axis=1) | (np.abs(cells - [12, 10]) <= [1, 3]).all(axis=1)
+    sizes = set()
+    for _ in range(20):
+        hidden = MovedGaps(cells[gap]).draw(rng, cells, Planar())
+        assert 0 < hidden.sum() <= gap.sum()
+        if hidden.sum() == gap.sum():
+            shift = cells[hidden] - cells[gap]
+            assert (shift == shift[0]).all()
+        sizes.add(hidden.sum())
+    assert gap.sum() in sizes
+
+
+@pytest.mark.parametrize(("system", "d"), [(Planar(), 3), (LatLon(), 2)])
+def test_moving_keeps_distances_and_arrives(system, d, rng):
+    positions = system.positions(rng.uniform(-80, 80, (50, d)))
+    start, end = positions[3], positions[11]
+    moved = system.moved(positions, start, end)
+    assert np.allclose(moved[3], end)
+    assert np.allclose(
+        np.linalg.norm(moved[:, None] - moved, axis=-1), np.linalg.norm(positions[:, None] - positions, axis=-1)
+    )
