@@ -58,7 +58,7 @@ from .models import (
 from .pretrained import pretrained as pretrained
 from .serialise import load as load, save as save
 from .task import Task as Task
-from .training import FitResult as FitResult, fit as fit
+from .training import FitResult as FitResult, finetune as finetune, fit as fit
 
 if TYPE_CHECKING:
     from .estimators import NeuralProcessRegressor as NeuralProcessRegressor, interpolate as interpolate

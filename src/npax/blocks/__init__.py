@@ -9,7 +9,14 @@ from .cross_attention import (
 )
 from .kr_block import KRBlock as KRBlock
 from .masked import masked_mean as masked_mean
-from .mlp import GELU as GELU, MLP as MLP, LayerNorm as LayerNorm, Linear as Linear, ReLU as ReLU
+from .mlp import (
+    GELU as GELU,
+    MLP as MLP,
+    LayerNorm as LayerNorm,
+    Linear as Linear,
+    ReLU as ReLU,
+    spread_over_locations as spread_over_locations,
+)
 from .pair_network import PairNetwork as PairNetwork
 from .paths import DeterministicPath as DeterministicPath, LatentPath as LatentPath, PointEncoder as PointEncoder
 from .set_conv import Grid as Grid, SetConv as SetConv

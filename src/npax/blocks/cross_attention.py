@@ -71,7 +71,7 @@ class DotProductAttention(AbstractCrossAttention):
     embed: MLP
 
     def __init__(self, dx: int, size: int, *, key: PRNGKeyArray):
-        self.embed = MLP([dx, size, size], activation=ReLU(), key=key)
+        self.embed = MLP([dx, size, size], activation=ReLU(), locations=slice(0, dx), key=key)
 
     def memorise(self, xc, r, mask):
         return self.embed(xc)[None], r[None], mask
@@ -96,7 +96,7 @@ class MultiHeadAttention(AbstractCrossAttention):
         if heads < 1 or size % heads:
             raise ValueError(f"`heads` must divide `size`, got heads={heads}, size={size}.")
         keys = jr.split(key, 5)
-        self.embed = MLP([dx, size, size], activation=ReLU(), key=keys[0])
+        self.embed = MLP([dx, size, size], activation=ReLU(), locations=slice(0, dx), key=keys[0])
         self.query, self.key, self.value = (Linear(size, size, use_bias=False, key=k) for k in keys[1:4])
         self.output, self.heads = Linear(size, size, use_bias=False, key=keys[4]), heads
 

@@ -10,6 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..matmul import matmul
 
+SLOPE = 4.0
+"""The largest first weights of a network on coordinates, which lie in [-2, 2]."""
+
 
 class Linear(eqx.Module):
     """An affine map of every row, `x @ weight + bias`."""
@@ -25,6 +28,26 @@ class Linear(eqx.Module):
     def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
         y = matmul(x, self.weight)
         return y if self.bias is None else y + self.bias
+
+
+def spread_over_locations(
+    linear: Linear, coordinates: slice = slice(None), *, slope: float = SLOPE, reach: float = 2.0, key: PRNGKeyArray
+) -> Linear:
+    r"""The map with larger first weights on its inputs that are coordinates, and zeros at places that are spread.
+
+    Each output is $w \cdot (x - c)$ of the coordinates, with $w$ uniform in $[-s, s]$ (over $\sqrt{d_x}$) and $c$
+    uniform in $[-2, 2]$, where tasks have their points: behind an activation the outputs bend all over that range.
+    With small weights and no shifts they all bend at the origin, and networks that see locations learn for hundreds
+    of steps to tell near ones apart.
+
+    **Arguments:** `coordinates`: which inputs they are; `slope`: $s$; `reach`: the range of $c$.
+    """
+    w_key, c_key = jr.split(key)
+    shape = linear.weight[coordinates].shape
+    bound = slope / math.sqrt(shape[0])
+    w = jr.uniform(w_key, shape, minval=-bound, maxval=bound)
+    bias = -jnp.sum(w * jr.uniform(c_key, shape, minval=-reach, maxval=reach), axis=0)
+    return eqx.tree_at(lambda m: (m.weight, m.bias), linear, (linear.weight.at[coordinates].set(w), bias))
 
 
 class LayerNorm(eqx.Module):
@@ -90,6 +113,8 @@ class ReLU(AbstractActivation):
 class MLP(eqx.Module):
     """Affine maps with an activation between them; `sizes` lists the widths from input to output.
 
+    `locations`: which of the inputs are coordinates, if any; the first map is `spread_over_locations`.
+
     **Good values:** `GELU()`, the default, in transformers; `ReLU()` in the deep networks of CNP and NP, as in
     ANP's paper (with GELU, which shrinks what passes through many layers, CNP learns more slowly).
     """
@@ -97,10 +122,20 @@ class MLP(eqx.Module):
     layers: tuple[Linear, ...]
     activation: AbstractActivation = GELU()
 
-    def __init__(self, sizes: Sequence[int], *, activation: AbstractActivation | None = None, key: PRNGKeyArray):
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        *,
+        activation: AbstractActivation | None = None,
+        locations: slice | None = None,
+        key: PRNGKeyArray,
+    ):
         self.activation = GELU() if activation is None else activation
         keys = jr.split(key, len(sizes) - 1)
-        self.layers = tuple(Linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        first, *others = (Linear(a, b, key=k) for a, b, k in zip(sizes[:-1], sizes[1:], keys, strict=True))
+        if locations is not None:
+            first = spread_over_locations(first, locations, key=jr.fold_in(key, len(sizes)))
+        self.layers = (first, *others)
 
     def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
         for layer in self.layers[:-1]:

@@ -31,7 +31,7 @@ class PointEncoder(eqx.Module):
                 f"got layers={layers}, heads={heads}, size={size}."
             )
         e_key, s_key = jr.split(key)
-        self.embed = MLP([dx + dy, *hidden, size], activation=ReLU(), key=e_key)
+        self.embed = MLP([dx + dy, *hidden, size], activation=ReLU(), locations=slice(0, dx), key=e_key)
         shape = {"heads": heads, "head_size": size // heads, "hidden": size, "attention": ScanAttention()}
         self.stack = transformer_stack(layers, size, **shape, key=s_key) if layers else None
 

@@ -16,6 +16,7 @@ from ..blocks import (
     ReLU,
     UniformAttention,
     masked_mean,
+    spread_over_locations,
 )
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import at_least_one, clean
@@ -72,11 +73,11 @@ class BNP(AbstractLatentNeuralProcess):
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, size=size, decoder_layers=len(decoder))
-        e_key, f_key, a_key, d_key = jr.split(key, 4)
+        e_key, f_key, s_key, a_key, d_key = jr.split(key, 5)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.first = Linear(size + dx, decoder[0], key=f_key)
+        self.first = spread_over_locations(Linear(size + dx, decoder[0], key=f_key), slice(size, None), key=s_key)
         self.adapt = Linear(size, decoder[0], use_bias=False, key=a_key)
         self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy = dx, dy

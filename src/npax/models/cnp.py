@@ -51,7 +51,9 @@ class CNP(AbstractConditionalNeuralProcess):
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.decoder = MLP([size + dx, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
+        self.decoder = MLP(
+            [size + dx, *decoder, self.likelihood.size], activation=ReLU(), locations=slice(size, None), key=d_key
+        )
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):

@@ -65,7 +65,12 @@ class NP(AbstractLatentNeuralProcess):
         self.path = DeterministicPath(points(e_key), UniformAttention() if attention is None else attention)
         self.latent_path = LatentPath(points(l_key), MLP([size, size, 2 * latent], activation=ReLU(), key=h_key))
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.decoder = MLP([size + latent + dx, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
+        self.decoder = MLP(
+            [size + latent + dx, *decoder, self.likelihood.size],
+            activation=ReLU(),
+            locations=slice(size + latent, None),
+            key=d_key,
+        )
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> NPState:

@@ -58,7 +58,7 @@ class LBANP(AbstractConditionalNeuralProcess):
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
         self.read_stack = transformer_stack(blocks, size, **shape, key=r_key)
         self.mix_stack = transformer_stack(blocks, size, **shape, key=m_key)
@@ -124,7 +124,7 @@ class PTTNP(AbstractConditionalNeuralProcess):
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
         self.read_stack = transformer_stack(blocks, size, **shape, key=r_key)
         self.write_stack = transformer_stack(blocks, size, **shape, key=w_key)

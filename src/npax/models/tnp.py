@@ -52,7 +52,7 @@ class TNPD(AbstractConditionalNeuralProcess):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
         e_key, s_key, h_key = jr.split(key, 3)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
         self.stack = transformer_stack(blocks, size, **shape, bias=bias, key=s_key)
@@ -102,7 +102,7 @@ class EQTNP(AbstractConditionalNeuralProcess):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
         e_key, c_key, t_key, h_key = jr.split(key, 4)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
-        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], key=e_key)
+        self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
         self.context_stack = transformer_stack(blocks, size, **shape, key=c_key)

@@ -15,7 +15,7 @@ from ..attention import (
     TokenAttention,
 )
 from ..bias import AbstractBias
-from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, write_memories
+from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, spread_over_locations, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
@@ -82,7 +82,7 @@ class TNPKR(AbstractConditionalNeuralProcess):
         attention = ScanAttention() if attention is None else attention
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed_observed = jr.normal(o_key, (2, size))
-        self.embed_location = Linear(dx, size, key=l_key) if locations else None
+        self.embed_location = _embed_location(dx, size, l_key) if locations else None
         self.embed_value = Linear(dy, size, key=v_key)
         self.co_embed = MLP([(3 if locations else 2) * size, 4 * size, 2 * size, size], key=c_key)
         self.norm = LayerNorm(size)
@@ -125,6 +125,11 @@ class TNPKR(AbstractConditionalNeuralProcess):
         if self.embed_location is not None:
             parts.append(self.embed_location(x))
         return self.co_embed(jnp.concatenate([*parts, self.embed_value(y)], axis=-1))
+
+
+def _embed_location(dx, size, key):
+    linear, spread = jr.split(key)
+    return spread_over_locations(Linear(dx, size, key=linear), slope=8.0, key=spread)
 
 
 def _part(part: Any, kind: type | tuple[type, ...], key: PRNGKeyArray) -> Any:
