@@ -127,6 +127,10 @@ def test_one_coordinate_gives_a_curve(observations, weights, tmp_path):
         ({"args": ["--resolution", 1, "--plot", "out.gif"]}, ["out.gif", ".png"]),
         ({"args": ["--resolution", 0, "-o", "out.nc"]}, ["above 0"]),
         ({"args": ["--resolution", 1e-7, "-o", "out.nc"]}, ["choose a larger one"]),
+        (
+            {"args": ["--resolution", 1, "-o", "out.nc", "--finetune", 9]},
+            ["Fine-tuning needs at least", "observations"],
+        ),
         ({"args": ["--at", "nowhere.nc", "-o", "out.nc"]}, ["no file 'nowhere.nc'"]),
         ({"args": ["--resolution", 1, "-o", "out.nc", "--coords", "polar"]}, ["polar"]),
     ],

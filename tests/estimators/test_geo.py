@@ -51,6 +51,15 @@ def test_table_to_table(table, small):
     assert np.allclose(out["temp_mean"], mean) and np.allclose(out["temp_std"], std)
 
 
+def test_fine_tuned_as_the_estimator_is(table, small):
+    options = {"tile_size": 8, "strategy": "tiled"}
+    target = pd.DataFrame({"lat": [41.0, 42.0], "lon": [0.0, 1.0]})
+    out = interpolate(table, target, small, finetune=8, **options)
+    reg = npax.NeuralProcessRegressor(small, coords="latlon", **options)
+    reg.fit(table[["lon", "lat"]], table["temp"], finetune=8)
+    assert np.allclose(out["temp_mean"], reg.predict(target[["lon", "lat"]]))
+
+
 @pytest.mark.parametrize("kind", ["mapping", "Dataset", "DataArray", "coordinates"])
 def test_grids_keep_dimensions_coordinates_and_units(points, small, truth, kind):
     grid = xr.Dataset(coords={"lat": LAT, "lon": LON, "region": "east"}, attrs={"title": "a grid"})

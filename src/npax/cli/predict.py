@@ -37,6 +37,12 @@ def predict(
         Coords, typer.Option(help="What the coordinates are; latlon: longitude and latitude in degrees, in this order.")
     ] = Coords.planar,
     model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
+    finetune: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="STEPS", help="Adapt the model to the observations first, from about 1,000 on; 200 is good."
+        ),
+    ] = 0,
 ) -> None:
     """Predict values and their uncertainty anywhere, from a table of observations.
 
@@ -71,7 +77,8 @@ def predict(
 
         from ..estimators import interpolate
 
-        prediction = interpolate(observed, target, x=x, y=y, coords=coords.value, model=model, progress=err.is_terminal)
+        options = {"coords": coords.value, "model": model, "finetune": finetune, "progress": err.is_terminal}
+        prediction = interpolate(observed, target, x=x, y=y, **options)
         if output is not None:
             tables.write(prediction, output)
             out.print(f"prediction: {output}", soft_wrap=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..training import AbstractGaps
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ def interpolate(
     *,
     coords: str = "planar",
     include_noise: bool = True,
+    finetune: int = 0,
+    gaps: AbstractGaps | None = None,
     **options,
 ) -> Any:
     r"""Predicts a scattered or gridded variable at other places: `<y>_mean` and `<y>_std` there.
@@ -39,6 +42,7 @@ def interpolate(
     - `x`: the names of the coordinates, the same in both; with `coords="latlon"` longitude first. `y`: the name, or
       the list of names, of what is predicted, each by itself; a DataArray needs none.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function.
+    - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
     - `options`: those of `NeuralProcessRegressor` (`model`, `strategy`, `on_missing`, ...).
 
     **Returns:** for a DataFrame, a copy of it with two more columns per `y`; else a Dataset on the dimensions and
@@ -53,7 +57,8 @@ def interpolate(
         raise ValueError(f'With `coords="latlon"`, `x` names longitude first, then latitude; got {x}.')
     ys = _names(y, observations)
     table, attributes = _table(observations, x, ys)
-    reg = NeuralProcessRegressor(coords=coords, **options).fit(_columns(table, x, "observations"), table[ys].to_numpy())
+    reg = NeuralProcessRegressor(coords=coords, **options)
+    reg.fit(_columns(table, x, "observations"), table[ys].to_numpy(), finetune=finetune, gaps=gaps)
     if hasattr(target, "iloc"):
         return _at_points(reg, target, x, ys, include_noise)
     return _on_grid(reg, target, x, ys, attributes, include_noise)
