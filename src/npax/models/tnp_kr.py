@@ -128,6 +128,7 @@ class TNPKR(AbstractConditionalNeuralProcess):
 
 
 def _embed_location(dx, size, key):
+    """Of larger slopes than a network's first map: the co-embedding behind it has small weights."""
     linear, spread = jr.split(key)
     return spread_over_locations(Linear(dx, size, key=linear), slope=8.0, key=spread)
 
