@@ -15,11 +15,11 @@ from npax.tasks import Curriculum, Stage
 
 
 def test_training_lowers_the_loss_and_the_same_key_gives_the_same_bytes():
-    result = train()
-    assert result.losses.shape == (24,) and result.steps == 24 and result.skipped == 0 and result.seconds > 0
+    result = train(48)
+    assert result.losses.shape == (48,) and result.steps == 48 and result.skipped == 0 and result.seconds > 0
     assert result.losses[-6:].mean() < result.losses[:3].mean() - 0.2
     assert result.models == [result.model]
-    assert fingerprint(train().model) == fingerprint(result.model)
+    assert fingerprint(train(48).model) == fingerprint(result.model)
 
 
 def test_broken_tasks_are_skipped_and_counted():
