@@ -93,7 +93,11 @@ def report(options, rows) -> None:
         names = [*(f"clouds {i}" for i in range(options.validate)), "mean"]
         body = "Clouds moved over clear pixels; the pixels that they hide are predicted.\n\n"
     else:
-        names, body = [f"**gp-universal, {title}**"], "Published figures: Heaton et al. (2019), table 3.\n\n"
+        names = [f"**gp-universal, {title}**"]
+        body = (
+            "Published figures: Heaton et al. (2019), table 3, some of them recalled and not checked against the paper."
+        )
+        body += "\n\n"
         rows = [*rows, *(dict(zip(COLUMNS, row, strict=True)) for row in PUBLISHED.values())]
         names += PUBLISHED
     lines = [[name, *(f"{row[column]:.2f}" for column in COLUMNS)] for name, row in zip(names, rows, strict=True)]

@@ -86,6 +86,7 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
     reg = npax.NeuralProcessRegressor(small, tile_size=32, strategy="tiled").fit(X, y, finetune=8)
     assert [step for step, _ in reg.finetuned_.validation] == [*range(9)]
     assert reg.model_ is reg.finetuned_.model and np.isfinite(reg.predict(X[:5])).all()
+    assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
     with pytest.raises(ValueError, match="`finetune` must be a number of steps"):
         reg.fit(X, y, finetune=-1)
 

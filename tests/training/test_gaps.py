@@ -31,6 +31,12 @@ def test_moved_gaps_keep_their_shape_on_a_grid(rng):
     assert gap.sum() in sizes
 
 
+@pytest.mark.parametrize("at", [np.zeros((0, 2)), np.zeros(3)])
+def test_gaps_without_places_are_refused(at):
+    with pytest.raises(ValueError, match="`at` must have the shape"):
+        MovedGaps(at)
+
+
 @pytest.mark.parametrize(("system", "d"), [(Planar(), 3), (LatLon(), 2)])
 def test_moving_keeps_distances_and_arrives(system, d, rng):
     positions = system.positions(rng.uniform(-80, 80, (50, d)))

@@ -45,8 +45,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `progress`: show a progress bar over tiles.
     - `random_state`: seed of `sample_y` where that is given None.
 
-    **Attributes** after `fit`: `strategy_`, the strategy in use; `model_`; `finetuned_`, where it was; `X_`, `y_`, the
-    observations in use; `n_features_in_`, `feature_names_in_`.
+    **Attributes** after `fit`: `strategy_`, the strategy in use; `model_`; `finetuned_`, what `npax.finetune` returned,
+    or None; `X_`, `y_`, the observations in use; `n_features_in_`, `feature_names_in_`.
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
     each column predicted by itself where the model has one.
@@ -94,7 +94,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if finetune < 0:
             raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
         X, y = self._checked(X, y, reset=True)
-        self.model_ = _model(self.model)
+        self.model_, self.finetuned_ = _model(self.model), None
         if finetune:
             options = {"coords": self.coords, "size": self.tile_size, "progress": self.progress}
             self.finetuned_ = train_on_gaps(self.model_, X, y, steps=finetune, gaps=gaps, **options)

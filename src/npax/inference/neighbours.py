@@ -15,6 +15,7 @@ class Neighbours:
     Up to `size` observations are seen all; a level of fewer than `size` is left out, for more of the nearest.
 
     **Arguments:** `points [n d]`; `size`: how many are seen from one place.
+    **Cost:** O(n log n) once, O(size log n) per place.
     """
 
     def __init__(self, points: np.ndarray, size: int):

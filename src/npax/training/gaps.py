@@ -54,9 +54,14 @@ class MovedGaps(AbstractGaps):
     **Arguments:** `at`: rows of `x` without observations, dense enough to draw the shape of the gaps (the missing
     cells of a grid). Moved as a whole, so that a random one of them comes to lie on a random observation, they hide
     every observation that one of them comes closer to than half of their own spacing.
+    **Cost:** a k-d tree of `at` and one of its moved copy per draw. **Raises:** `ValueError` for `at` without rows.
     """
 
     at: np.ndarray
+
+    def __post_init__(self):
+        if np.ndim(self.at) != 2 or not len(self.at):
+            raise ValueError(f"`at` must have the shape [n, d] with at least one row, got {np.shape(self.at)}.")
 
     def draw(self, rng, positions, coordinates):
         at = coordinates.positions(np.asarray(self.at, np.float64))
