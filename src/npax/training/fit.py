@@ -134,7 +134,8 @@ def fit(
     plan = curriculum.plan(-(-steps // chunk))
     objective = objectives.suited(state.model) if objective is None else objective
     run = _runner(objective, optimizer, seeds, mesh)
-    state, stages, run_key = everywhere((state, curriculum.stages, run_key), mesh)
+    state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
+    run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
     losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
     done = first = int(state.step)
