@@ -83,4 +83,3 @@ def _unless_one_is_named(devices):
     if named is None:
         return devices()
     return devices(backend=named) if isinstance(named, str) else [named]
-

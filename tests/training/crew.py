@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 from sines import Sines, tiny, train
 
-from npax.inference import Exact, Tiled, predict
+from npax.inference import Exact, Tiled
 from npax.tasks import Curriculum, Stage
 
 
@@ -49,11 +49,26 @@ def uneven(key=3):
 
 
 def predicted():
-    """In tiles, and in one piece by chunks."""
+    """In tiles, and in one piece: more targets than a chunk holds."""
     rng, model = np.random.default_rng(0), tiny(jr.key(0))
-    x, xt = rng.uniform(-2, 2, (60, 1)), rng.uniform(-2, 2, (75, 1))
-    predict.CHUNK = 16
-    return {"tiled": Tiled(model, x, np.sin(x), size=20)(xt), "exact": Exact(model, x, np.sin(x))(xt)}
+    x, xt = rng.uniform(-2, 2, (60, 1)), rng.uniform(-2, 2, (1500, 1))
+    return {
+        "tiled": np.stack(Tiled(model, x, np.sin(x), size=20)(xt)),
+        "exact": np.stack(Exact(model, x, np.sin(x))(xt)),
+    }
+
+
+def everything(folder):
+    """What the test compares: on any devices, the same."""
+    seen = stopped(folder)
+    files = len(list(folder.glob("*")))
+    found = {"stopped": {"seen": seen}, "resumed": trained(checkpoint=folder), "files": {"written": files}}
+    return found if jax.process_count() > 1 else {**found, "uneven": uneven(), "predicted": predicted()}
+
+
+def save(path, found):
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, **{f"{name} {part}": a for name, parts in found.items() for part, a in parts.items()})
 
 
 if __name__ == "__main__":
@@ -62,9 +77,4 @@ if __name__ == "__main__":
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
         jax.distributed.initialize()
         folder /= str(jax.process_index())  # each its own: nothing passes through files
-    saved, found = folder / "checkpoint", {}
-    found["stopped"] = {"seen": stopped(saved), "files": len(list(saved.glob("*")))}
-    found["resumed"] = trained(checkpoint=saved)
-    found["uneven"] = uneven()
-    found["predicted"] = predicted()
-    np.savez(folder / "found.npz", **{f"{name} {part}": a for name, of in found.items() for part, a in of.items()})
+    save(folder / "found.npz", everything(folder / "checkpoint"))

@@ -89,7 +89,7 @@ class Exact:
             self._states = [_condition(self.model, tuple(context)) for _, *context in self.contexts]
         known, size = everywhere((self.model, self._states[i]), mesh), CHUNK * mesh.size
         chunks = (xt[start : start + size] for start in range(0, n, size))
-        found = [np.asarray(_decode(known, pad(chunk, size))) for chunk in chunks]
+        found = [np.asarray(_decode(known, pad(chunk, size), mesh)) for chunk in chunks]
         return restore(np.concatenate(found, axis=1)[:, :n], standardiser)
 
     def __getstate__(self):
@@ -160,9 +160,9 @@ def _condition(model, context):
 
 
 @eqx.filter_jit
-def _decode(known, xt):
+def _decode(known, xt, mesh):
     def decode(known, xt):
         model, state = known
         return moments(model.predict(state, xt))
 
-    return split(decode, local_mesh(), axis=1)(known, xt)
+    return split(decode, mesh, axis=1)(known, xt)
