@@ -103,14 +103,15 @@ def _join() -> None:
 
 def card(preset: str, seed: int, result: FitResult) -> dict:
     """What is worth knowing about trained weights: where they come from and how good they are."""
-    device = jax.devices()[0]
+    device, number = jax.devices()[0], jax.device_count()
+    kind = platform.processor() or platform.machine() if device.platform == "cpu" else device.device_kind
     return {
         "preset": f"{training.__name__}.presets.{preset.replace('-', '_')}",
         "steps": result.steps,
         "skipped": result.skipped,
         "seed": seed,
         "date": datetime.date.today().isoformat(),
-        "device": platform.processor() or platform.machine() if device.platform == "cpu" else device.device_kind,
+        "device": kind if number == 1 else f"{number} x {kind}",
         "versions": {name: version(name) for name in ("npax", "jax", "equinox", "optax")},
         "validation": result.evaluations[-1][1] if result.evaluations else {},
     }
