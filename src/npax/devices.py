@@ -19,7 +19,7 @@ def local_mesh() -> Mesh:
     return _mesh(_unless_one_is_named(jax.local_devices))
 
 
-def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:
+def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright: ignore[reportInvalidTypeForm]
     """The devices given, or those of all processes; or the one that `jax.default_device` names, where it does.
 
     **Raises:** `ValueError` where none of them is this process's own, or they belong to several processes but not all.
@@ -79,7 +79,7 @@ def _mesh(devices):
 
 
 def _unless_one_is_named(devices):
-    named = jax.config.jax_default_device
+    named = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
     if named is None:
         return devices()
     return devices(backend=named) if isinstance(named, str) else [named]

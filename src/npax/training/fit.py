@@ -81,7 +81,7 @@ def fit(
     save_every: float = 120.0,
     evaluate: Callable[[Any], Any] | None = None,
     evaluate_every: int | None = None,
-    devices: Sequence[jax.Device] | None = None,
+    devices: Sequence[jax.Device] | None = None,  # pyright: ignore[reportInvalidTypeForm]
     chunk: int = 25,
     progress: bool = True,
 ) -> FitResult:
