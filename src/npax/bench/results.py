@@ -123,10 +123,10 @@ def circumstances() -> dict:
 
 
 def device() -> str:
-    """The accelerator, or the processor and the number of cores that this process may use."""
-    found = jax.devices()[0]
-    if found.platform != "cpu":
-        return found.device_kind
+    """The accelerators, or the processor and the number of cores that this process may use."""
+    found = jax.devices()
+    if found[0].platform != "cpu":
+        return found[0].device_kind if len(found) == 1 else f"{len(found)} x {found[0].device_kind}"
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"CPU, {_processor()}, {cores} cores"
 

@@ -42,14 +42,19 @@ def train(
         Path | None, typer.Option("-o", "--output", help="The weights.", show_default="PRESET.safetensors")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the initial weights and of the tasks.")] = 0,
+    distributed: Annotated[
+        bool, typer.Option("--distributed", help="Train as one of the processes that srun or mpirun started.")
+    ] = False,
 ) -> None:
-    """Train a model. Ctrl-C leaves a checkpoint to go on from.
+    """Train a model, on all devices of this machine. Ctrl-C leaves a checkpoint to go on from.
 
     Examples:
 
       npax train gp-universal --steps 2000
 
       npax train gp-universal --resume
+
+      srun npax train gp-universal --distributed
 
     A preset is a function of npax.training.presets: read it there, or write your own around npax.fit.
     """
@@ -62,31 +67,51 @@ def train(
         fail(f"`--output` must end in .safetensors, got '{weights}'.")
     if checkpoints(folder) and not resume:
         fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
-    if resume and not checkpoints(folder):
+    if distributed:
+        _join()
+    first = jax.process_index() == 0
+    if resume and first and not checkpoints(folder):
         start = "the shipped weights" if preset in pretrained() else "the beginning"
         out.print(f"No checkpoint in {folder} yet: starting from {start}.")
     wanted = {} if steps is None else {"steps": steps}
     try:
         with clear_errors():
             result = known[preset](seed=seed, checkpoint=folder, resume=resume, **wanted)
-            save(weights, result.model, card(preset, seed, result))
+            if first:
+                save(weights, result.model, card(preset, seed, result))
     except KeyboardInterrupt:
+        if not first:
+            raise typer.Exit(130) from None
         again = f"npax train {preset} --resume" + ("" if checkpoint is None else f" --checkpoint {folder}")
         out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {again}", soft_wrap=True)
         raise typer.Exit(130) from None
-    out.print(f"{result.steps:,} steps done; weights: {weights}", soft_wrap=True)
+    if first:
+        out.print(f"{result.steps:,} steps done; weights: {weights}", soft_wrap=True)
+
+
+def _join() -> None:
+    """Finds the other processes of a launcher, before JAX looks for devices."""
+    try:
+        jax.distributed.initialize()
+    except ValueError as error:
+        fail(
+            f"`--distributed` found no launcher ({error}) Start it by srun or mpirun; elsewhere call "
+            "jax.distributed.initialize(address, processes, number) in a script of yours, then npax.fit.",
+            error,
+        )
 
 
 def card(preset: str, seed: int, result: FitResult) -> dict:
     """What is worth knowing about trained weights: where they come from and how good they are."""
-    device = jax.devices()[0]
+    device, number = jax.devices()[0], jax.device_count()
+    kind = platform.processor() or platform.machine() if device.platform == "cpu" else device.device_kind
     return {
         "preset": f"{training.__name__}.presets.{preset.replace('-', '_')}",
         "steps": result.steps,
         "skipped": result.skipped,
         "seed": seed,
         "date": datetime.date.today().isoformat(),
-        "device": platform.processor() or platform.machine() if device.platform == "cpu" else device.device_kind,
+        "device": kind if number == 1 else f"{number} x {kind}",
         "versions": {name: version(name) for name in ("npax", "jax", "equinox", "optax")},
         "validation": result.evaluations[-1][1] if result.evaluations else {},
     }

@@ -51,6 +51,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
     each column predicted by itself where the model has one.
 
+    **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
+    `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.
+
     **Pitfalls:** columns are features of a smooth function of position, not hundreds of covariates. Intervals cover
     new observations; pass `include_noise=False` for the noiseless function.
     """

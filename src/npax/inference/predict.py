@@ -10,13 +10,14 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
+from ..devices import everywhere, local_mesh, split
 from ..likelihoods import marginals, noiseless
 from ..models import AbstractNeuralProcess
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser
 
 CHUNK = 1024
-"""Targets per compiled call: their intermediate values, not the request, set the memory."""
+"""Targets per compiled call and device: their intermediate values, not the request, set the memory."""
 
 
 class Prediction(NamedTuple):
@@ -50,7 +51,7 @@ class Exact:
     """A model's answer to one context: a function of targets, `exact(x) -> Prediction`.
 
     Every target sees the whole context. Cost with exact attention: O(nc²) once and O(nc) per target; memory O(nc)
-    and that of one chunk of targets.
+    and that of one chunk of targets. More targets than a chunk are spread over all devices of the process.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
     the columns of `x` mean. A model with one column of `y` serves each column independently.
@@ -83,10 +84,12 @@ class Exact:
             batch = tuple(a[None] for a in context)
             found = predict(self.model, batch, pad(xt, wide_bucket(n, CHUNK))[None])
             return restore(np.asarray(found[0])[:, :n], standardiser)
+        mesh = local_mesh()
         if self._states is None:
             self._states = [_condition(self.model, tuple(context)) for _, *context in self.contexts]
-        chunks = (xt[start : start + CHUNK] for start in range(0, n, CHUNK))
-        found = [np.asarray(_decode(self.model, self._states[i], pad(chunk, CHUNK))) for chunk in chunks]
+        known, size = everywhere((self.model, self._states[i]), mesh), CHUNK * mesh.size
+        chunks = (xt[start : start + size] for start in range(0, n, size))
+        found = [np.asarray(_decode(known, pad(chunk, size), mesh)) for chunk in chunks]
         return restore(np.concatenate(found, axis=1)[:, :n], standardiser)
 
     def __getstate__(self):
@@ -157,5 +160,9 @@ def _condition(model, context):
 
 
 @eqx.filter_jit
-def _decode(model, state, xt):
-    return moments(model.predict(state, xt))
+def _decode(known, xt, mesh):
+    def decode(known, xt):
+        model, state = known
+        return moments(model.predict(state, xt))
+
+    return split(decode, mesh, axis=1)(known, xt)

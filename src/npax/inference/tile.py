@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from ..devices import everywhere, local_mesh, split
 from ..models import AbstractNeuralProcess
 from .neighbours import Neighbours
 from .normalise import AbstractCoordinates, Frame, Planar, Standardiser
@@ -85,7 +86,8 @@ class Tiled:
 
     **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.7
     on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of a batch of cells
-    for each of up to eight threads, and O(nc + nt) floats on the host.
+    for each of up to eight threads, and O(nc + nt) floats on the host. The cells of a batch are spread over all
+    devices of the process.
 
     **Pitfalls:** features much longer than a cell's surroundings are seen only by their slopes.
     """
@@ -151,16 +153,20 @@ class Tiled:
         """Batches of cells with their predictions `[cells width dy]`. Each cell is conditioned once, with others of
         about as many targets. Batches are small programs, which do not fill several cores: some run side by side."""
         cells = sorted(cells, key=lambda cell: -len(cell.targets))
-        size = _batch_size(self.size)
+        mesh = local_mesh()  # here, since threads do not hear of `jax.default_device`
+        model, size = everywhere(self.model, mesh), mesh.size * _batch_size(self.size)
         parts = [cells[start : start + size] for start in range(0, len(cells), size)]
         width = _best_width([len(part[0].targets) for part in parts])
+
+        def decode(states, xt):
+            return _decode_all(model, states, xt, mesh)
 
         def answer(part):
             batch = Batch.of(part, size, width)
             frame, contexts = self.around(batch.middle)
-            states = [_condition_all(self.model, context[1:]) for context in contexts]
+            states = [_condition_all(model, context[1:], mesh) for context in contexts]
             return [
-                self._answer(batch.columns(start, width), frame, positions, states, contexts)
+                self._answer(decode, batch.columns(start, width), frame, positions, states, contexts)
                 for start in range(0, batch.targets.shape[1], width)
             ]
 
@@ -169,9 +175,9 @@ class Tiled:
             for answers in pool.map(answer, parts[1:]):
                 yield from answers
 
-    def _answer(self, batch, frame, positions, states, contexts):
+    def _answer(self, decode, batch, frame, positions, states, contexts):
         xt = to_model(self.model, frame(positions[batch.targets]))
-        found = (np.moveaxis(np.asarray(_decode_all(self.model, state, xt)), 1, 0) for state in states)
+        found = (np.moveaxis(np.asarray(decode(state, xt)), 1, 0) for state in states)
         restored = (restore(a, context.standardiser) for a, context in zip(found, contexts, strict=True))
         return batch, side_by_side(restored)
 
@@ -226,15 +232,18 @@ def _best_width(counts):
 
 
 @eqx.filter_jit
-def _condition_all(model, contexts):
-    return jax.vmap(model.condition)(*contexts)
+def _condition_all(model, contexts, mesh):
+    return split(lambda model, contexts: jax.vmap(model.condition)(*contexts), mesh)(model, contexts)
 
 
 @eqx.filter_jit
-def _decode_all(model, states, xt) -> Array:
-    return jax.vmap(lambda state, xt: moments(model.predict(state, xt)))(states, xt)
+def _decode_all(model, states, xt, mesh) -> Array:
+    def decode(model, cells):
+        return jax.vmap(lambda state, xt: moments(model.predict(state, xt)))(*cells)
+
+    return split(decode, mesh)(model, (states, xt))
 
 
 def _batch_size(size):
-    """Cells of `size` observations per compiled call."""
+    """Cells of `size` observations per compiled call and device."""
     return max(1, TOKENS * (1 if jax.default_backend() == "cpu" else ACCELERATOR) // size)

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..bias.distance import squared_distance
@@ -16,16 +17,17 @@ DX = 3
 """Coordinates of every task; those of fewer dimensions are padded with zeros."""
 
 # Profiles k(r) = (p0 + p1 r + p2 r²) exp(-a r - b r²), one row each; see `profile`.
-_PROFILES = jnp.array(
+_PROFILES = np.array(
     [
         [1.0, 0.0, 0.0, 0.0, 0.5],  # squared exponential
         [1.0, 0.0, 0.0, 1.0, 0.0],  # Matern 1/2
         [1.0, 3.0**0.5, 0.0, 3.0**0.5, 0.0],  # Matern 3/2
         [1.0, 5.0**0.5, 5.0 / 3.0, 5.0**0.5, 0.0],  # Matern 5/2
-    ]
+    ],
+    np.float32,
 )
 _RATIONAL, _PERIODIC = 4, 5
-_FAMILIES = jnp.array([0.3, 0.16, 0.22, 0.12, 0.08, 0.12])
+_FAMILIES = np.array([0.3, 0.16, 0.22, 0.12, 0.08, 0.12], np.float32)
 
 
 class Component(eqx.Module):
@@ -50,7 +52,7 @@ class Component(eqx.Module):
     def __call__(self, x: Float[Array, "n dx"], y: Float[Array, "m dx"]) -> Float[Array, "n m"]:
         r2 = squared_distance(self.features(x), self.features(y))
         r = jnp.sqrt(r2 + 1e-12)
-        p0, p1, p2, a, b = _PROFILES[jnp.where(self.family < _RATIONAL, self.family, 0)]
+        p0, p1, p2, a, b = jnp.asarray(_PROFILES)[jnp.where(self.family < _RATIONAL, self.family, 0)]
         stationary = (p0 + p1 * r + p2 * r2) * jnp.exp(-a * r - b * r2)
         rational = jnp.exp(-self.alpha * jnp.log1p(r2 / (2 * self.alpha)))
         return self.variance * jnp.where(self.family == _RATIONAL, rational, stationary)
@@ -157,7 +159,7 @@ class GPPrior(AbstractTasks):
 
 def draw_component(key: PRNGKeyArray, active, plain) -> Component:
     keys = iter(jr.split(key, 9))
-    family = jr.choice(next(keys), len(_FAMILIES), p=_FAMILIES)
+    family = jr.choice(next(keys), len(_FAMILIES), p=jnp.asarray(_FAMILIES))
     wide = jr.uniform(next(keys), minval=jnp.log(0.05), maxval=jnp.log(5.0))
     near = jnp.log(0.3) + 0.7 * jr.normal(next(keys))
     log_scale = jnp.where(jr.bernoulli(next(keys), 0.5), wide, jnp.clip(near, jnp.log(0.05), jnp.log(5.0)))

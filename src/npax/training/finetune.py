@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from ..devices import local_mesh
 from ..inference import Tiled, coordinates
 from ..inference.predict import to_model
 from ..models import AbstractNeuralProcess
@@ -107,6 +108,7 @@ def finetune(
         optimizer=adamw(steps, learning_rate),
         evaluate=evaluate,
         evaluate_every=every,
+        devices=list(local_mesh().devices.flat),
         chunk=every,
         progress=progress,
     )

@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
+from jax.sharding import Mesh, PartitionSpec as P
 from jaxtyping import Array, Int, PRNGKeyArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import objectives
 from ..blocks import unrolled
+from ..devices import AXIS, everywhere, global_mesh, here, is_first
 from ..matmul import summed_over_tasks
 from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
@@ -79,10 +81,11 @@ def fit(
     save_every: float = 120.0,
     evaluate: Callable[[Any], Any] | None = None,
     evaluate_every: int | None = None,
+    devices: Sequence[jax.Device] | None = None,  # pyright: ignore[reportInvalidTypeForm]
     chunk: int = 25,
     progress: bool = True,
 ) -> FitResult:
-    """Trains a model on tasks drawn afresh at every step, on the device.
+    """Trains a model on tasks drawn afresh at every step, on the devices.
 
     `chunk` steps run as one `lax.scan`; between chunks the progress bar, checkpoints, evaluation and Ctrl-C have
     their turn. The tasks of a step depend on `key` and the number of the step alone, so a run that is killed and
@@ -96,6 +99,14 @@ def fit(
     `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
     newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end.
+    `devices`: those that share the work (default: all).
+
+    **Several devices** (GPUs, TPU cores) share the tasks of each batch: each draws its own, and gradients are summed;
+    model and optimiser are the same on all. Tasks and losses are those of one device, up to rounding, so a run can be
+    resumed on more or fewer. Any batch size will do; one that is a multiple of the number of devices leaves none idle.
+    Over several processes, call `jax.distributed.initialize()` before anything else (under SLURM and Open MPI it
+    finds what it needs), then `fit` with the same arguments in each of them. The first alone reads and writes
+    checkpoints and shows progress; `evaluate` runs in all, on a copy of their own, and all return the same.
 
     **Good values:** batch 32, `muon` at its defaults; a few thousand steps for a GP-1D specialist.
 
@@ -112,29 +123,32 @@ def fit(
         )
     curriculum = tasks if isinstance(tasks, Curriculum) else Curriculum((Stage(tasks, batch_size),))
     optimizer = muon(steps) if optimizer is None else optimizer
+    mesh = global_mesh(devices)
     init_key, run_key = jr.split(key)
     state = _start(model, optimizer, seeds, init_key, drawn)
 
-    folder = None if checkpoint is None else Path(checkpoint)
+    folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None and resume:
         found = read_checkpoint(folder, state)
         state = state if found is None else found[0]
     plan = curriculum.plan(-(-steps // chunk))
     objective = objectives.suited(state.model) if objective is None else objective
-    run = _runner(curriculum, objective, optimizer, seeds)
+    run = _runner(objective, optimizer, seeds, mesh)
+    state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
+    run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
     losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
     done = first = int(state.step)
-    with _progress_bar(progress) as bar:
+    with _progress_bar(progress and is_first(mesh)) as bar:
         line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
         try:
             while done < steps:
                 end = min((done // chunk + 1) * chunk, steps)
-                state, loss = run(state, run_key, int(plan[done // chunk]), end - done)
+                state, loss = run(state, run_key, stages[plan[done // chunk]], end - done)
                 losses.append(np.asarray(loss))
                 bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
                 if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
-                    evaluations.append((end, evaluate(state.model)))
+                    evaluations.append((end, evaluate(here(state.model))))
                 done = end
                 if folder is not None and time.monotonic() - saved > save_every:
                     write_checkpoint(folder, done, state, {"steps": steps})
@@ -142,6 +156,7 @@ def fit(
         finally:
             if folder is not None and int(state.step) > first:
                 write_checkpoint(folder, int(state.step), state, {"steps": steps})
+    state = here(state)
     if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
         evaluations.append((done, evaluate(state.model)))
     return FitResult(
@@ -149,7 +164,7 @@ def fit(
         losses=np.concatenate(losses) if losses else np.zeros((0, seeds) if seeds > 1 else 0),
         evaluations=evaluations,
         steps=done,
-        skipped=int(np.sum(state.skipped)),
+        skipped=int(np.asarray(state.skipped).sum()),
         seconds=time.monotonic() - started,
         seeds=seeds,
     )
@@ -169,17 +184,24 @@ def _start(model, optimizer, seeds, key, drawn):
     return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
 
 
-def _runner(curriculum, objective, optimizer, seeds):
+def _runner(objective, optimizer, seeds, mesh: Mesh):
     """A jitted function `(state, key, stage, length) -> (state, losses [length] or [length seeds])`."""
 
-    def batch_loss(model, stage, key):
-        tasks = jax.vmap(stage.tasks.sample)(jr.split(key, stage.batch_size))
-        keys = jr.split(jr.fold_in(key, 1), stage.batch_size)
+    def loss_of_share(model, stage, key):
+        """What this device's tasks add to the mean over the batch; where they run out, it repeats the last in vain."""
+        share = -(-stage.batch_size // mesh.size)
+        index = jax.lax.axis_index(AXIS) * share + jnp.arange(share)
+        mine = lambda keys: keys[jnp.minimum(index, stage.batch_size - 1)]  # noqa: E731
+        tasks = jax.vmap(stage.tasks.sample)(mine(jr.split(key, stage.batch_size)))
+        keys = mine(jr.split(jr.fold_in(key, 1), stage.batch_size))
         with unrolled(), summed_over_tasks():
-            return jnp.mean(eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys))
+            losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys)
+            return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
 
     def step(model, opt_state, stage, key):
-        loss, grads = eqx.filter_value_and_grad(batch_loss)(model, stage, key)
+        loss, grads = eqx.filter_value_and_grad(loss_of_share)(model, stage, key)
+        if mesh.size > 1:
+            loss, grads = jax.lax.psum((loss, grads), AXIS)
         params, rest = eqx.partition(model, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):
             updates, new_opt_state = optimizer.update(grads, opt_state, params)
@@ -192,23 +214,29 @@ def _runner(curriculum, objective, optimizer, seeds):
 
     @eqx.filter_jit
     def run(state, key, stage, length):
-        arrays, rest = eqx.partition(state, eqx.is_array)
+        arrays, rest = eqx.partition((state, stage), eqx.is_array)
 
-        def body(arrays, _):
-            state = eqx.combine(arrays, rest)
-            step_key = jr.fold_in(key, state.step)
-            if seeds == 1:
-                model, opt_state, loss, bad = step(state.model, state.opt_state, stage, step_key)
-            else:
-                many = eqx.filter_vmap(lambda model, opt, key: step(model, opt, stage, key))
-                model, opt_state, loss, bad = many(state.model, state.opt_state, jr.split(step_key, seeds))
-            state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
-            return eqx.filter(state, eqx.is_array), loss
+        def on_device(arrays, key):
+            state, stage = eqx.combine(arrays, rest)
+            many = eqx.filter_vmap(lambda model, opt_state, key: step(model, opt_state, stage, key))
 
-        arrays, losses = jax.lax.scan(body, arrays, length=length)
-        return eqx.combine(arrays, rest), losses
+            def body(arrays, _):
+                state = eqx.combine(arrays, rest[0])
+                step_key = jr.fold_in(key, state.step)
+                if seeds == 1:
+                    model, opt_state, loss, bad = step(state.model, state.opt_state, stage, step_key)
+                else:
+                    model, opt_state, loss, bad = many(state.model, state.opt_state, jr.split(step_key, seeds))
+                state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
+                return eqx.filter(state, eqx.is_array), loss
 
-    return lambda state, key, stage, length: run(state, key, curriculum.stages[stage], length)
+            return jax.lax.scan(body, eqx.filter(state, eqx.is_array), length=length)
+
+        on_devices = jax.shard_map(on_device, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+        arrays, losses = on_devices(arrays, key)
+        return eqx.combine(arrays, rest[0]), losses
+
+    return run
 
 
 def _progress_bar(shown):
@@ -229,5 +257,5 @@ def _recent(losses, chunks=20):
 
 
 def _count(state):
-    skipped = int(np.sum(state.skipped))
+    skipped = int(np.asarray(state.skipped).sum())
     return f"({skipped} skipped)" if skipped else ""

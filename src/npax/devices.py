@@ -1,0 +1,85 @@
+"""Several devices: a mesh of one axis, what is copied to all of it, and what is split along it."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental.multihost_utils import broadcast_one_to_all
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+T = TypeVar("T")
+AXIS = "devices"
+
+
+def local_mesh() -> Mesh:
+    """The devices of this process; or the one that `jax.default_device` names, where it does."""
+    return _mesh(_unless_one_is_named(jax.local_devices))
+
+
+def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright: ignore[reportInvalidTypeForm]
+    """The devices given, or those of all processes; or the one that `jax.default_device` names, where it does.
+
+    **Raises:** `ValueError` where none of them is this process's own, or they belong to several processes but not all.
+    """
+    devices = list(_unless_one_is_named(jax.devices) if devices is None else devices)
+    owners = {device.process_index for device in devices}
+    if jax.process_index() not in owners or len(owners) not in (1, jax.process_count()):
+        raise ValueError(
+            f"`devices` must be some of this process's, `jax.local_devices()`, or of all processes; got {devices}."
+        )
+    return _mesh(devices)
+
+
+def is_first(mesh: Mesh) -> bool:
+    """Whether this process owns the first device of the mesh: it alone reports, and keeps files, for all."""
+    return mesh.devices.flat[0].process_index == jax.process_index()
+
+
+def everywhere(tree: T, mesh: Mesh) -> T:
+    """`tree` with its arrays copied to all devices of a mesh; over several processes, what the first of them holds."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    if not mesh.is_multi_process:
+        return eqx.combine(jax.device_put(arrays, NamedSharding(mesh, P())), rest)
+    everyone, found = NamedSharding(mesh, P()), broadcast_one_to_all(arrays, is_source=is_first(mesh))
+    copied = (jax.make_array_from_callback(np.shape(a), everyone, lambda i, a=a: a[i]) for a in jax.tree.leaves(found))
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), copied), rest)
+
+
+def here(tree: T) -> T:
+    """`tree` with this process's own copies of arrays that are `everywhere`, on its default device."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.tree.map(lambda a: jnp.asarray(np.asarray(a)), arrays), rest)
+
+
+def split(function: Callable, mesh: Mesh, axis: int = 0) -> Callable:
+    """`function(shared, parts)` with the first axis of the arrays in `parts`, and `axis` of those that it returns,
+    split evenly over a mesh: each device answers its part, without hearing from the others. On one device it is
+    `function` itself."""
+    if mesh.size == 1:
+        return function
+
+    def on_all(shared, parts):
+        arrays, rest = eqx.partition(shared, eqx.is_array)
+        return jax.shard_map(
+            lambda arrays, parts: function(eqx.combine(arrays, rest), parts),
+            mesh=mesh,
+            in_specs=(P(), P(AXIS)),
+            out_specs=P(*[None] * axis, AXIS),
+            check_vma=False,
+        )(arrays, parts)
+
+    return on_all
+
+
+def _mesh(devices):
+    return Mesh(np.array(devices), (AXIS,))
+
+
+def _unless_one_is_named(devices):
+    named = jax.config.jax_default_device  # pyright: ignore[reportAttributeAccessIssue]
+    if named is None:
+        return devices()
+    return devices(backend=named) if isinstance(named, str) else [named]

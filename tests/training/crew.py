@@ -1,0 +1,80 @@
+"""Trains and predicts on all the devices there are, and saves what it found.
+
+`crew.py FOLDER`: in one process; `crew.py FOLDER distributed`: as one of several, started as a launcher would.
+"""
+
+import signal
+import sys
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import numpy as np
+from sines import Sines, tiny, train
+
+from npax.inference import Exact, Tiled
+from npax.tasks import Curriculum, Stage
+
+
+def weights(model):
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_array))])
+
+
+def stopped(folder):
+    """Halfway through a training, its own Ctrl-C; what `evaluate` saw until then."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with Ctrl-C ignored
+    seen = []
+
+    def evaluate(model):
+        seen.append(float(np.sum(weights(model))))
+        if len(seen) == 6:
+            signal.raise_signal(signal.SIGINT)
+
+    try:
+        train(checkpoint=folder, evaluate=evaluate, evaluate_every=2, progress=True)
+    except KeyboardInterrupt:
+        return seen
+
+
+def trained(**options):
+    result = train(**options)
+    return {"losses": result.losses, "weights": weights(result.model), "skipped": result.skipped}
+
+
+def uneven(key=3):
+    """Two seeds side by side, on batches that do not divide by four, and tasks some of which are broken."""
+    curriculum = Curriculum((Stage(Sines(), 6), Stage(Sines(broken=0.1), 3)))
+    return trained(steps=12, tasks=curriculum, seeds=2, key=jr.key(key))
+
+
+def predicted():
+    """In tiles, on all devices and on one; and in one piece, more targets than a chunk holds."""
+    rng, model = np.random.default_rng(0), tiny(jr.key(0))
+    x, xt = rng.uniform(-2, 2, (60, 1)), rng.uniform(-2, 2, (1500, 1))
+    tiled = Tiled(model, x, np.sin(x), size=20)
+    with jax.default_device(jax.devices()[-1]):
+        named = tiled(xt)
+    found = {"named": named, "tiled": tiled(xt), "exact": Exact(model, x, np.sin(x))(xt)}
+    return {name: np.stack(moments) for name, moments in found.items()}
+
+
+def everything(folder):
+    """What the test compares: the same on any devices."""
+    seen = stopped(folder)
+    found = {"stopped": {"seen": seen, "files": len(list(folder.glob("*")))}}
+    found["resumed"] = trained(checkpoint=folder, devices=jax.devices()[-3:])
+    return found if jax.process_count() > 1 else {**found, "uneven": uneven(), "predicted": predicted()}
+
+
+def save(path, found):
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, **{f"{name} {part}": a for name, parts in found.items() for part, a in parts.items()})
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    if sys.argv[2:]:
+        jax.distributed.initialize()
+        folder /= str(jax.process_index())  # each its own: nothing passes through files
+    save(folder / "found.npz", everything(folder / "checkpoint"))

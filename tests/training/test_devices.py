@@ -1,0 +1,83 @@
+"""Several devices and several processes find what one device finds."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import crew
+import jax
+import numpy as np
+import pytest
+from sines import train
+
+from npax import devices
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """What one device finds, in this process."""
+    folder = tmp_path_factory.mktemp("alone")
+    crew.save(folder / "found.npz", crew.everything(folder / "checkpoint"))
+    return np.load(folder / "found.npz")
+
+
+def start(folder, *manner, devices=1, **environment):
+    settings = {
+        "JAX_COMPILATION_CACHE_DIR": str(HERE.parent.parent / ".jax_cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
+        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}",
+    }
+    command = [sys.executable, str(HERE / "crew.py"), str(folder), *manner]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, env={**os.environ, **settings, **environment}, **pipes)
+
+
+def printed(process):
+    text, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, text
+    return text
+
+
+def test_four_devices_find_what_one_finds(alone, tmp_path):
+    """They train and are stopped, three of them go on; they predict together, and one by itself."""
+    printed(start(tmp_path, devices=4))
+    found = np.load(tmp_path / "found.npz")
+    assert len(found.files) == len(alone.files) == 11
+    for name in found.files:
+        assert np.allclose(found[name], alone[name], rtol=1e-5, atol=1e-5, equal_nan=True), name
+    assert found["uneven skipped"] == np.sum(~np.isfinite(found["uneven losses"])) > 0
+    assert not np.allclose(crew.uneven(key=4)["losses"], found["uneven losses"], atol=1e-2, equal_nan=True)
+
+
+def test_two_processes_find_what_one_finds(alone, tmp_path):
+    """Started as SLURM starts them. The first writes the checkpoint and hands it to the other, which has no file."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = str(free.getsockname()[1])
+    slurm = {"SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "localhost", "SLURM_NTASKS": "2", "SLURM_STEP_NUM_NODES": "1"}
+    both = [
+        start(tmp_path, "distributed", SLURM_PROCID=i, SLURM_LOCALID=i, JAX_COORDINATOR_PORT=port, **slurm)
+        for i in ("0", "1")
+    ]
+    texts = [printed(process) for process in both]
+    first, second = (np.load(tmp_path / i / "found.npz") for i in ("0", "1"))
+    for name in set(first.files) - {"stopped files"}:
+        assert np.allclose(first[name], alone[name], rtol=1e-5, atol=1e-5), name
+        assert np.array_equal(first[name], second[name]), name
+    assert [int(found["stopped files"]) for found in (first, second)] == [1, 0]
+    assert ["training" in text for text in texts] == [True, False]
+
+
+def test_devices_of_no_use_are_refused():
+    with pytest.raises(ValueError, match="`devices` must be some of this process's"):
+        train(2, devices=[])
+
+
+def test_a_named_default_device_works_alone():
+    for named in ("cpu", jax.devices()[0]):
+        with jax.default_device(named):
+            assert devices.local_mesh().size == devices.global_mesh().size == 1
