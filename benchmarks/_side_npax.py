@@ -13,8 +13,9 @@ from _worker import parameters, serve
 
 import npax
 from npax.bias import GeometricRBFBias, RBFNetworkBias
+from npax.devices import global_mesh
 from npax.models import presets
-from npax.tasks import Curriculum, RBFPrior, Stage, gp_1d
+from npax.tasks import RBFPrior, Stage, gp_1d
 from npax.training.fit import _runner, _start
 
 TRAINED = {"tisa": presets.tnp_kr_sa, "rotary + geometric": presets.tnp_kr_sa_rotary}
@@ -31,13 +32,13 @@ PREDICTING = {
 
 def train(spec):
     """The chunk of steps that `npax.fit` runs, on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
-    model, curriculum = _preset(spec["variant"]), Curriculum((Stage(gp_1d(RBFPrior()), spec["batch"]),))
+    model, stage = _preset(spec["variant"]), Stage(gp_1d(RBFPrior()), spec["batch"])
     optimizer = npax.training.yogi(100_000)
     state = [_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True)]
-    run_chunk = _runner(curriculum, npax.objectives.suited(state[0].model), optimizer, 1)
+    run_chunk = _runner(npax.objectives.suited(state[0].model), optimizer, 1, global_mesh())
 
     def run():
-        state[0], losses = run_chunk(state[0], jr.key(0), 0, spec["steps"])
+        state[0], losses = run_chunk(state[0], jr.key(0), stage, spec["steps"])
         return losses
 
     return run, parameters(eqx.filter(state[0].model, eqx.is_inexact_array))
