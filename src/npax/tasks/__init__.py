@@ -20,5 +20,11 @@ from .gp_kernels import (
     ScaledRBFPrior as ScaledRBFPrior,
 )
 from .gp_shift import GPShiftTask as GPShiftTask, gp_1d_shift as gp_1d_shift
+from .kolmogorov import (
+    KolmogorovTask as KolmogorovTask,
+    kolmogorov_flow as kolmogorov_flow,
+    velocity_of as velocity_of,
+    vorticity_of as vorticity_of,
+)
 from .posterior import PosteriorTask as PosteriorTask
 from .prior import GPPrior as GPPrior
