@@ -108,7 +108,7 @@ def test_tasks_are_blocks_of_the_flow(flow):
 
 
 def test_bad_arguments_are_named(flow):
-    with pytest.raises(ValueError, match="`crop`.*7 times.*got 9"):
+    with pytest.raises(ValueError, match=r"`crop`.*7 times.*got 9"):
         KolmogorovTask(flow, crop=9)
     with pytest.raises(ValueError, match="high=500"):
         KolmogorovTask(flow, crop=5)

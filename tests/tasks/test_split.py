@@ -52,6 +52,6 @@ def test_without_points_there_is_an_empty_task():
 
 @pytest.mark.parametrize("sizes", [(2, 1, None), (-1, 3, None), (0, 8, None), (0, 4, 9), (0, 4, 0)])
 def test_impossible_sizes_are_refused(sizes):
-    with pytest.raises(ValueError, match="low|nt"):
+    with pytest.raises(ValueError, match=r"low|nt"):
         check_sizes(*sizes, 8)
     assert check_sizes(2, 4, None, 8) == 6

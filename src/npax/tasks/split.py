@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -23,12 +24,12 @@ def split(
     **Shapes:** `high` context slots, `nt` targets. All others are targets with `nt = n - low`.
     """
     u = jr.uniform(key, (len(x) + 1,))
-    order = jnp.argsort(jnp.where(valid, u[1:], 2.0))
+    order = jax.lax.top_k(jnp.where(valid, u[1:], -1.0), min(high + nt, len(x)))[1]
     count = jnp.sum(valid, dtype=jnp.int32)
     size = low + jnp.floor(u[0] * (high - low + 1)).astype(jnp.int32)
     size = jnp.minimum(size, jnp.maximum(count - 1, 0))
     at = size + jnp.arange(nt)
-    context, targets = order[:high], order[jnp.minimum(at, len(x) - 1)]
+    context, targets = order[:high], order[jnp.minimum(at, len(order) - 1)]
     x, y = (jnp.where(valid[:, None], a, 0.0) for a in (x, y))
     mask_c = jnp.arange(high) < size
     return Task(x[context], y[context], mask_c, x[targets], y[targets], at < count)
