@@ -3,6 +3,7 @@
 from ._base import AbstractTasks as AbstractTasks
 from .array import ArrayTask as ArrayTask
 from .curriculum import Curriculum as Curriculum, Stage as Stage
+from .directory import from_directory as from_directory
 from .gp import (
     AbstractGPTask as AbstractGPTask,
     GPPosteriorTask as GPPosteriorTask,
@@ -20,6 +21,14 @@ from .gp_kernels import (
     ScaledRBFPrior as ScaledRBFPrior,
 )
 from .gp_shift import GPShiftTask as GPShiftTask, gp_1d_shift as gp_1d_shift
+from .gridded import (
+    CENTRAL_EUROPE as CENTRAL_EUROPE,
+    NORTHERN_EUROPE as NORTHERN_EUROPE,
+    WESTERN_EUROPE as WESTERN_EUROPE,
+    GriddedTask as GriddedTask,
+    Region as Region,
+    gridded as gridded,
+)
 from .image import (
     ImageTask as ImageTask,
     TranslatedImageTask as TranslatedImageTask,
@@ -43,4 +52,6 @@ from .pixels import (
 )
 from .posterior import PosteriorTask as PosteriorTask
 from .prior import GPPrior as GPPrior
+from .scaling import Scaling as Scaling
 from .sir import SIRForecastTask as SIRForecastTask, SIRTask as SIRTask, sir_lattice as sir_lattice
+from .stations import StationTask as StationTask, days as days, neighbourhoods as neighbourhoods
