@@ -3,6 +3,7 @@
 import dataclasses
 import hashlib
 import io
+import itertools
 import os
 import warnings
 import zipfile
@@ -93,12 +94,12 @@ def _jpeg(file, part):
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("Decoding these images needs Pillow: pip install 'npax[plot]'.") from error
+        raise ImportError("Decoding these images needs Pillow: pip install 'npax[tasks]'.") from error
     data, offset = file[f"jpeg_{part}"], file[f"offset_{part}"]
     return np.stack(
         [
             np.asarray(Image.open(io.BytesIO(data[start:end].tobytes())).convert("RGB"))
-            for start, end in zip(offset[:-1], offset[1:], strict=True)
+            for start, end in itertools.pairwise(offset)
         ]
     )
 
@@ -126,7 +127,7 @@ CIFAR10 = ImageFile(
     name="cifar10_jpeg.npz",
     shape=(32, 32, 3),
     sha256="40998d72431d2dcf5701fb26786c62e51111766b2d00f34a3702326cf909e751",
-    contents="arrays jpeg_train and jpeg_test of JPEG bytes, one image after another, with offset_train and offset_test",
+    contents="arrays jpeg_train, jpeg_test of JPEG bytes, one image after another, and offset_train, offset_test",
     licence="CIFAR-10 states none (Krizhevsky 2009); cite its author",
     decode=_jpeg,
 )
