@@ -19,6 +19,15 @@ SOURCES: Mapping[str, str] = {
         ("tmnist", "tcifar10"),
         "TE (translation-equivariant TNPs), Table 1, with 128 pseudo-tokens; the scale of its values is not told",
     ),
+    "kolmogorov": (
+        "TE (translation-equivariant TNPs), Table 2, with 64 pseudo-tokens: minus its log-likelihoods, whose signs the "
+        "copy that was read has lost (a log-likelihood is positive if it is better than another); a simulation of its "
+        "own, whose scale is not told, up to 5,000,000 steps"
+    ),
+    "environment": (
+        "TE (translation-equivariant TNPs), Table 3, with 128 pseudo-tokens: minus its log-likelihoods; signs that the "
+        "copy that was read has lost and that do not follow are left out. All of 2019; ours are five days of July 2022"
+    ),
     "shift": "TE (translation-equivariant TNPs), Table 5: up to 5,000,000 steps of batch 16, models of width 128",
 }
 """Where the figures of a table come from, and after what training."""
@@ -75,6 +84,11 @@ _TE_IMAGES = {  # T-MNIST, T-CIFAR-10
     "pt_tnp": (-1.14, -1.46),
     "te_pt_tnp": (-1.25, -1.51),
 }
+_TE_FLOW = {"gp": (-0.48,), "cnp": (0.97,), "rcnp": (-0.16,), "pt_tnp": (-0.63,), "te_pt_tnp": (-0.92,)}
+_TE_ENVIRONMENT = {  # Central, Western, Northern Europe
+    "gp": (-0.90, -1.22, -1.02),
+    "te_pt_tnp": (-1.35, -1.27, -1.44),
+}
 _TE = {  # shifts of 0, 0.2, 0.4, 0.6, 0.8, 1.0; the pseudo-token models have 32 of them
     "tnp_d": (0.48, 0.48, 0.49, 0.50, 0.52, 0.57),
     "pt_tnp": (0.48, 0.49, 0.52, 0.55, 0.59, 0.63),
@@ -96,6 +110,8 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
     **_by_task(("sir-64",), _KR2_SIR_64),
     **_SIR,
     "sir-128": {**_SIR["sir-128"], **_by_task(("sir-128",), _KR2_SIR_128)["sir-128"]},
+    **_by_task(("kolmogorov",), _TE_FLOW),
+    **_by_task(tuple(f"environment-{region}" for region in ("central", "western", "northern")), _TE_ENVIRONMENT),
     **_by_task(("tmnist", "tcifar10"), _TE_IMAGES),
     **_by_task(("gp1d-rbf", "gp1d-periodic", "gp1d-matern32", "gp2d-rbf"), _KR2),
     **_by_task(tuple(f"shift-{shift}" for shift in ("0", "0.2", "0.4", "0.6", "0.8", "1")), _TE),

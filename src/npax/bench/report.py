@@ -13,7 +13,11 @@ from .run import EVALUATION_SEED
 from .scores import GROUP, mean_and_error
 from .tables import TITLES
 
-REFERENCES = {"bayes_floor": "**Bayes floor**", "oracle": "oracle GP (knows the kernel)"}
+REFERENCES = {
+    "bayes_floor": "**Bayes floor**",
+    "oracle": "oracle GP (knows the kernel)",
+    "gp": "GP, fitted to each task",
+}
 
 
 @dataclasses.dataclass(frozen=True)

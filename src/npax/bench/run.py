@@ -15,7 +15,7 @@ from ..serialise import count_parameters, save
 from ..task import Task
 from ..training import fit
 from .curve import Curve
-from .floors import score_floor, score_oracle
+from .floors import score_floor, score_gp, score_oracle
 from .results import Result, Run, circumstances, finished, read, write
 from .scores import GROUP, Scores, draw, mean_and_error, score_model
 from .tables import Table
@@ -48,9 +48,18 @@ class Benchmark:
     tasks: int
 
 
+BASELINES = {"gp": score_gp}
+"""Rows that are not trained: functions of a batch of tasks."""
+
+
 def rows(table: Table) -> list[str]:
-    """The names of the presets that can be a table's rows."""
-    return [name for name in model_presets() if name not in table.without]
+    """The names of a table's rows: presets, and baselines."""
+    return [*(name for name in model_presets() if name not in table.without), *table.baselines]
+
+
+def run_of(table: Table, model: str, tasks: int, steps: int, seeds: int) -> Run:
+    """What a row is called on disk; baselines have no steps and no seeds."""
+    return Run(table.name, model, tasks) if model in BASELINES else Run(table.name, model, tasks, steps, seeds)
 
 
 def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] = print) -> Benchmark:
@@ -88,15 +97,20 @@ def run(
     All models train on the same tasks, with the same optimiser (`fit`'s default) and number of steps, each by its own
     objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
 
-    **Arguments:** `model`: one of `model_presets`; `steps`, `seeds` of the training (seeds side by side, by `vmap`);
-    `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder for each run.
+    **Arguments:** `model`: one of `rows`; `steps`, `seeds` of the training (seeds side by side, by `vmap`), which
+    baselines do without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder for each run.
     """
-    table, preset = benchmark.table, model_presets()[model]
-    if model in table.without:
+    table = benchmark.table
+    if model in table.without or (model in BASELINES and model not in table.baselines):
         raise ValueError(f"`{model}` cannot be a row of {table.title}: its likelihood is another.")
-    this = Run(table.name, model, benchmark.tasks, steps, seeds)
+    this = run_of(table, model, benchmark.tasks, steps, seeds)
     if finished(benchmark.results, this):
         return read(benchmark.results / f"{this.name}.jsonl")[0]
+    if model in BASELINES:
+        started = time.monotonic()
+        scores = {name: [BASELINES[model](batch)] for name, batch in benchmark.batches.items()}
+        return _write(benchmark.results, this, scores, benchmark.floor, seconds=time.monotonic() - started)
+    preset = model_presets()[model]
     place = folder / f"{table.trained or table.name}.{model}.{steps}-steps.{seeds}-seeds"
     own = {} if table.likelihood is None else {"likelihood": table.likelihood}
     chunk = max(1, min(25, steps // POINTS))
