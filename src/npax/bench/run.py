@@ -98,7 +98,8 @@ def run(
     objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
 
     **Arguments:** `model`: one of `rows`; `steps`, `seeds` of the training (seeds side by side, by `vmap`), which
-    baselines do without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder for each run.
+    baselines do without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder
+    for each run.
     """
     table = benchmark.table
     if model in table.without or (model in BASELINES and model not in table.baselines):

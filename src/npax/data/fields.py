@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -119,7 +121,7 @@ def _era5(name, title, path):
 def _arrays(name, title, wanted, licence, path):
     path = find(name, title, f"arrays {', '.join(wanted)}", licence, path)
     try:
-        with np.load(path) as file:
+        with np.load(io.BytesIO(path.read_bytes())) as file:
             return {key: file[key] for key in wanted}
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"'{path}' does not hold {title}: {error}. It takes arrays {', '.join(wanted)}.") from error

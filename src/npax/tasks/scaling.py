@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,15 +25,15 @@ class Scaling:
         """From rows `x [n dx]`, `y [n dy]`; NaN is left out. A column that does not vary keeps its unit."""
         return cls(*_mean_and_std(x), *_mean_and_std(y))
 
-    def x(self, x: np.ndarray) -> np.ndarray:
+    def x(self, x: ArrayLike) -> np.ndarray:
         """Locations `[... dx]` in the unit of the tasks."""
         return (np.asarray(x, np.float64) - self.x_mean) / self.x_std
 
-    def y(self, y: np.ndarray) -> np.ndarray:
+    def y(self, y: ArrayLike) -> np.ndarray:
         """Values `[... dy]` in the unit of the tasks."""
         return (np.asarray(y, np.float64) - self.y_mean) / self.y_std
 
-    def undo(self, y: np.ndarray) -> np.ndarray:
+    def undo(self, y: ArrayLike) -> np.ndarray:
         """Values `[... dy]` back in their own units."""
         return np.asarray(y, np.float64) * self.y_std + self.y_mean
 
