@@ -75,7 +75,7 @@ def data(tmp_path, rng):
     places, ozone = rng.uniform(-90, -80, (2, 30)), rng.normal(50, 9, (12, 30))
     ozone[rng.random(ozone.shape) < 0.1] = np.nan
     np.savez(tmp_path / "ozone_midwest.npz", lon=places[0], lat=places[1] % 10 + 40, ozone=ozone, date=np.arange(12))
-    lines = [f"{lon},{lat},0,{100 + lat}" for lon, lat in zip(rng.uniform(-130, -70, 400), rng.uniform(30, 50, 400))]
+    lines = [f"{lon},{lat},0,{100 + lat}" for lon, lat in rng.uniform((-130, 30), (-70, 50), (400, 2))]
     (tmp_path / "na_rainfall.csv").write_text("longitude,latitude,elevation_m,precip_tenth_mm\n" + "\n".join(lines))
     return tmp_path
 
@@ -107,5 +107,6 @@ def test_flows_are_simulated_once(tmp_path, monkeypatch):
     first, again = bench.kolmogorov(tmp_path, 9), bench.kolmogorov(tmp_path, 9)
     assert calls == [9] and len(first.tasks.velocity) == 8
     assert np.array_equal(first.tasks.velocity, again.tasks.velocity)
-    assert not np.isin(first.evaluations["kolmogorov"].velocity[0, 0], first.tasks.velocity).any()
+    held_out = first.evaluations["kolmogorov"].velocity
+    assert len(held_out) == 1 and not any(np.array_equal(held_out[0], flow) for flow in first.tasks.velocity)
     assert (first.dx, first.dy) == (3, 2)
