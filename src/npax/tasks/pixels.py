@@ -19,7 +19,7 @@ def pixel_coordinates(rows: int, columns: int, spacing: float) -> Float[Array, "
     reshape to a picture. With `spacing = 4 / side` a square lattice fills [-2, 2]; one of twice the side at the same
     spacing [-4, 4], at half the spacing the same square more finely.
     """
-    axes = [spacing * (jnp.arange(n) - (n - 1) / 2) for n in (rows, columns)]
+    axes = [spacing * (jnp.arange(n, dtype=jnp.float32) - (n - 1) / 2) for n in (rows, columns)]
     return jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
 
 

@@ -176,7 +176,7 @@ class SIRForecastTask(AbstractTasks):
         times = jnp.append(last - jnp.arange(self.frames), last + horizon)
         states = simulate(run, draw_outbreak(rates), self.side, self.steps, times)
         place = pixel_coordinates(self.side, self.side, SPACING)
-        clock = jnp.repeat(4 / self.steps * times - 2, len(place))[:, None]
+        clock = jnp.repeat(4 / self.steps * times.astype(jnp.float32) - 2, len(place))[:, None]
         x = jnp.concatenate([jnp.tile(place, (self.frames + 1, 1)), clock], axis=-1)
         y = one_hot(states).reshape(len(x), 3)
         known = self.frames * len(place)
