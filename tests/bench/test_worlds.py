@@ -12,7 +12,7 @@ from npax.bench import Run, Table, prepare, read, report, run
 from npax.models import presets
 from npax.tasks import StationTask
 
-TASKS = 4
+TASKS = 2
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_models_are_tested_where_they_were_not_trained(data):
 def test_flows_are_simulated_once(tmp_path, monkeypatch):
     calls = []
 
-    def simulate(key, trajectories):
+    def simulate(key, trajectories, progress):
         calls.append(trajectories)
         return jr.normal(key, (trajectories, 16, 16, 16, 2))
 

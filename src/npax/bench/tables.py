@@ -233,7 +233,7 @@ def stations(network: str = "ozone", data: Path | None = None) -> Table:
 def _flow(path, trajectories):
     if not path.exists():
         content = io.BytesIO()
-        np.save(content, np.asarray(kolmogorov_flow(jr.key(0), trajectories)))
+        np.save(content, np.asarray(kolmogorov_flow(jr.key(0), trajectories, progress=True)))
         write_atomically(path, content.getvalue())
     return jnp.asarray(np.load(path))
 

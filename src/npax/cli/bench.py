@@ -201,7 +201,7 @@ def kolmogorov(
 ) -> None:
     """Kolmogorov flow of TE-TNP: velocities in a block of turbulence, 1 to 500 of 4,096 nodes seen.
 
-    The flows are simulated first (npax[tasks]; some seconds each) and kept in the folder.
+    The flows are simulated first, by exponax, some seconds each, and kept in the folder.
     """
     _bench("kolmogorov", model, steps, seeds, tasks, folder, results, folder, trajectories)
 

@@ -34,9 +34,7 @@ class Ozone(NamedTuple):
     date: np.ndarray
 
 
-ERA5_LICENCE = (
-    "Copernicus licence: free to use, with the note 'contains modified Copernicus Climate Change Service information'"
-)
+ERA5_LICENCE = "Copernicus: free to use with the note 'contains modified Copernicus Climate Change Service information'"
 
 
 def era5_europe(path: str | Path | None = None) -> xr.Dataset:

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import scipy.optimize
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Scalar
 from tinygp.kernels import ExpSquared
 
@@ -72,7 +73,7 @@ def maximum_likelihood(
         power = jnp.log(jnp.sum(jnp.square(jnp.where(mask[:, None], yc, 0.0)), axis=0) / count + 1e-3)
         noise = jnp.mean(power) - jnp.log(100.0)
         start = CoregionalisedGP(jnp.zeros(dx), power, noise, jnp.zeros(dy * (dy - 1) // 2))
-        flat, shape = jax.flatten_util.ravel_pytree(start)
+        flat, shape = ravel_pytree(start)
         bounds = [*[(-5.0, 5.0)] * dx, *[(-8.0, 6.0)] * dy, (-12.0, 3.0), *[(-1.0, 1.0)] * (len(flat) - dx - dy - 1)]
         first = np.clip(np.asarray(flat), *np.transpose(bounds))
 
@@ -93,7 +94,8 @@ def maximum_likelihood_gp(task: Task) -> dist.Distribution:
     """
     gp = maximum_likelihood(task.xc, task.yc, task.mask_c)
     with jax.enable_x64(True):
-        mean, variance = _predict(gp, *(jnp.asarray(a, jnp.float64) for a in (task.xc, task.yc, task.xt)), task.mask_c)
+        xc, yc, xt = (jnp.asarray(a, jnp.float64) for a in (task.xc, task.yc, task.xt))
+        mean, variance = _predict(gp, xc, yc, xt, task.mask_c)
         mean, std = np.asarray(mean, np.float32), np.asarray(jnp.sqrt(variance), np.float32)
     return dist.Normal(jnp.asarray(mean), jnp.asarray(std)).to_event(1)
 

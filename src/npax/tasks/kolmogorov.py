@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
+from rich.progress import track
 
 from ._base import AbstractTasks
 from .split import check_sizes, split
@@ -82,6 +83,7 @@ def kolmogorov_flow(
     interval: float = 0.2,
     reynolds: float = 1000.0,
     refine: int = 2,
+    progress: bool = False,
 ) -> Float[Array, "trajectories times points points 2"]:
     r"""Velocities of Kolmogorov flows on the periodic square of side $2\pi$, from random initial ones.
 
@@ -92,7 +94,7 @@ def kolmogorov_flow(
     as fine, from which waves too short for `points` nodes are then cut off.
 
     **Arguments:** `points`: nodes per side; `times`: snapshots, `interval` apart, after `burn_in` that are thrown
-    away; `reynolds`: Re.
+    away; `reynolds`: Re; `progress`: show a bar.
 
     **Cost:** by default 2,688 steps on 128 x 128 nodes per trajectory, about 4 s on a CPU core; 2 MB each.
     **Pitfalls:** TE uses the data of Rozet and Louppe (2023), from another solver on 256 x 256 nodes with other
@@ -106,11 +108,14 @@ def kolmogorov_flow(
     start = _exponax().ic.RandomTruncatedFourierSeries(2, cutoff=6, std_one=True)
 
     def one(key):
-        vorticity = -snapshots(5.0 * start(grid, key=key))[burn_in:, 0]  # exponax's has the opposite sign
+        trajectory = snapshots(5.0 * start(grid, key=key))  # pyright: ignore
+        vorticity = -trajectory[burn_in:, 0]  # exponax's has the opposite sign
         return velocity_of(vorticity, points)
 
+    keys = track(jr.split(key, trajectories), "simulating flows", disable=not progress)
+    run = jax.jit(one)
     with jax.numpy_dtype_promotion("standard"):
-        flow = jax.jit(lambda keys: jax.lax.map(one, keys))(jr.split(key, trajectories))
+        flow = jnp.stack([run(key) for key in keys])
     if not bool(jnp.isfinite(flow).all()):
         raise ValueError(
             f"The simulation broke down: {grid} nodes per side are too few for `reynolds`={reynolds:g}; "
