@@ -14,6 +14,7 @@ import argparse
 import inspect
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -181,7 +182,7 @@ def flow(model) -> Figure:
     for row, seed in zip(figure.subplots(2, 4), (0, 1), strict=True):
         x, y = tasks.block(jr.key(seed))
         seen = np.random.default_rng(seed).permutation(4096)[:400]
-        predicted = jax.jit(model)(x.reshape(-1, 3)[seen], y.reshape(-1, 2)[seen], x[8].reshape(-1, 3))
+        predicted = eqx.filter_jit(model)(x.reshape(-1, 3)[seen], y.reshape(-1, 2)[seen], x[8].reshape(-1, 3))
         mean, std, truth = (
             np.asarray(a).reshape(16, 16, 2).swapaxes(0, 1) for a in (predicted.mean, predicted.variance**0.5, y[8])
         )
@@ -202,7 +203,7 @@ def weather(model, dataset) -> Figure:
     for row, seed in zip(figure.subplots(2, 4), (0, 4), strict=True):
         x, y = tasks.block(jr.key(seed))
         seen = np.random.default_rng(seed).permutation(1125)[:100]
-        predicted = jax.jit(model)(x.reshape(-1, 4)[seen], y.reshape(-1, 1)[seen], x[2].reshape(-1, 4))
+        predicted = eqx.filter_jit(model)(x.reshape(-1, 4)[seen], y.reshape(-1, 1)[seen], x[2].reshape(-1, 4))
         degrees = np.asarray(x, float) * tasks.scaling.x_std + tasks.scaling.x_mean
         celsius = tasks.scaling.undo(y)[..., 0] - 273.15
         mean = tasks.scaling.undo(predicted.mean).reshape(15, 15) - 273.15

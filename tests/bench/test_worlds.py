@@ -1,14 +1,19 @@
 """Tables of fields and stations: several outputs, no floor, a process fitted to each task as a row."""
 
+import re
+import warnings
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import npax
 from npax import bench
 from npax.bench import Run, Table, prepare, read, report, run
+from npax.cli import app
 from npax.models import presets
 from npax.tasks import StationTask
 
@@ -94,6 +99,26 @@ def test_models_are_tested_where_they_were_not_trained(data):
     assert bench.stations("rainfall", data).dx == 3
     with pytest.raises(ValueError, match=r"no network 'tides'.*ozone, rainfall, argo"):
         bench.stations("tides", data)
+
+
+def test_the_command_trains_fits_and_reports(data, rows, tmp_path):
+    def invoke(*args):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", category=DeprecationWarning)
+            result = CliRunner().invoke(app, ["bench", *args, "--folder", str(tmp_path / "runs")])
+        return result.exit_code, re.sub(r"\s+", " ", result.output)
+
+    wanted = ("--data", str(data), "--model", "thin,gp", "--steps", "2", "--tasks", "2")
+    code, text = invoke("stations", "--network", "ozone", *wanted)
+    assert code == 0, text
+    assert "thin: 2 steps" in text and "gp: fitted to each task" in text and "stations-ozone: gp, seed 0: NLL" in text
+    code, text = invoke("stations", "--network", "ozone", *wanted)
+    assert code == 0 and text.count("finished before") == 2
+    assert "Ozone of the Midwest" in invoke("report")[1]
+    code, text = invoke("environment", "--data", str(tmp_path / "runs"), "--model", "thin")
+    assert code == 2 and "put 'era5_europe_2022_07.npz'" in text and "Traceback" not in text
+    code, text = invoke("gp1d", "--model", "gp", "--tasks", "2", "--steps", "1")
+    assert code == 2 and "`gp` cannot be a row of GP-1D" in text
 
 
 def test_flows_are_simulated_once(tmp_path, monkeypatch):

@@ -63,7 +63,7 @@ class KolmogorovTask(AbstractTasks):
         last = jnp.array([trajectories, times - self.crop + 1, side, side])
         which, *start = jr.randint(key, (4,), 0, last)
         t, i, j = (first + jnp.arange(self.crop) for first in start)
-        y = self.velocity[which][t[:, None, None], i[:, None] % side, j % side]
+        y = self.velocity[which, t[:, None, None], i[:, None] % side, j % side]
         axis = jnp.linspace(-3.0, 3.0, self.crop)
         return jnp.stack(jnp.meshgrid(axis, axis, axis, indexing="ij"), axis=-1), y
 
