@@ -118,7 +118,7 @@ def test_the_command_trains_fits_and_reports(data, rows, tmp_path):
     code, text = invoke("environment", "--data", str(tmp_path / "runs"), "--model", "thin")
     assert code == 2 and "put 'era5_europe_2022_07.npz'" in text and "Traceback" not in text
     code, text = invoke("gp1d", "--model", "gp", "--tasks", "2", "--steps", "1")
-    assert code == 2 and "`gp` cannot be a row of GP-1D" in text
+    assert code == 2 and "`gp` is no row of GP-1D" in text
 
 
 def test_flows_are_simulated_once(tmp_path, monkeypatch):

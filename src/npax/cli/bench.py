@@ -291,6 +291,9 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
             chosen = getattr(harness, table)(*which)
             if model == "all":
                 wanted = harness.rows(chosen)
+            absent = [name for name in wanted if name in harness.BASELINES and name not in chosen.baselines]
+            if absent:
+                raise ValueError(f"`{absent[0]}` is no row of {chosen.title}: its references come with every run.")
             benchmark = harness.prepare(chosen, tasks, results, log=err.print)
             for i, name in enumerate(wanted, 1):
                 this = harness.run_of(chosen, name, tasks, steps, seeds)
