@@ -169,7 +169,7 @@ def epidemic(model) -> Figure:
         seen = np.random.default_rng(seed).permutation(truth.size)[: truth.size // 10]
         context = np.full(truth.size, -1)
         context[seen] = truth.ravel()[seen]
-        predicted = jax.jit(model)(x[seen], jax.nn.one_hot(context[seen], 3), x)
+        predicted = eqx.filter_jit(model)(x[seen], jax.nn.one_hot(context[seen], 3), x)
         plot.epidemic_panels(row, context.reshape(64, 64), predicted.mean.reshape(64, 64, 3), truth)
     return figure
 
@@ -220,7 +220,7 @@ def complete(model, context, side):
     here = npax.tasks.pixel_coordinates(*context.shape, 4 / len(context))
     seen = ~np.isnan(context.ravel())
     y = jnp.asarray(context.ravel()[seen], jnp.float32)[:, None]
-    predicted = jax.jit(model)(here[seen], y, npax.tasks.pixel_coordinates(side, side, 4 / side))
+    predicted = eqx.filter_jit(model)(here[seen], y, npax.tasks.pixel_coordinates(side, side, 4 / side))
     return (np.asarray(a).reshape(side, side) for a in (predicted.mean, predicted.variance**0.5))
 
 

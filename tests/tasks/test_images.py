@@ -1,5 +1,6 @@
 """Image completion: every value is that of the pixel at its coordinates, and sizes are those of the papers."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -86,8 +87,9 @@ def test_all_pixels_are_alike_probable(chosen):
 def test_values_are_those_of_the_pixels_at_their_coordinates(images):
     tasks = ImageTask(images, NestedSizes(points=30, low=3))
     spacing = 4 / 7
+    sample = eqx.filter_jit(tasks.sample)
     for key in jr.split(jr.key(0), 5):
-        task = tasks.sample(key)
+        task = sample(key)
         place = np.rint(np.asarray(task.xc) / spacing + [2.5, 3.0]).astype(int)
         np.testing.assert_allclose(np.asarray(task.xc), (place - [2.5, 3.0]) * spacing, atol=1e-6)
         byte = np.rint((np.asarray(task.yc) + 1) * 255 / 2)
@@ -118,7 +120,7 @@ def test_the_tasks_of_the_papers_have_their_sizes_and_ranges():
     ):
         task = jax.eval_shape(tasks.sample, jr.key(0))
         assert task.xc.shape == (slots, 2) and task.yt.shape == (asked, 1)
-        task = jax.jit(tasks.sample)(jr.key(0))
+        task = eqx.filter_jit(tasks.sample)(jr.key(0))
         assert 0.8 * half < np.abs(task.xt).max() < half and task.yt.max() == high
 
 
@@ -126,7 +128,7 @@ def test_a_translated_image_moves_as_a_whole(images):
     """On the canvas the picture is found at one place, whole; elsewhere it is black. All places occur."""
     images = images + np.uint8(1)
     tasks = TranslatedImageTask(images, ContextAndRest(nc=12, low=2), values=(0.0, 255.0))
-    sample, corners = jax.jit(tasks.sample), set()
+    sample, corners = eqx.filter_jit(tasks.sample), set()
     for key in jr.split(jr.key(3), 60):
         task = sample(key)
         canvas = np.full((12, 14, 3), -1.0)
@@ -163,5 +165,6 @@ def test_wrong_input_is_named(call, words):
 
 def test_what_is_hidden_changes_with_the_key(images):
     tasks = ImageTask(images, CHOICES["among"])
-    a, b, again = (tasks.sample(jr.key(seed)) for seed in (0, 1, 0))
+    sample = eqx.filter_jit(tasks.sample)
+    a, b, again = (sample(jr.key(seed)) for seed in (0, 1, 0))
     assert jnp.array_equal(a.xc, again.xc) and jnp.array_equal(a.yt, again.yt) and not jnp.array_equal(a.xc, b.xc)

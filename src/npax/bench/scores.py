@@ -57,13 +57,14 @@ def score(
 def _each(prediction, yt, mask):
     """The scores of every target, `[nt]`, means over its columns; those of hidden targets mean nothing."""
     yt = jnp.where(mask.reshape(-1, *(yt.ndim - 1) * [1]), yt, 0.0)
-    single = marginals(prediction)
+    single = marginals(prediction) if prediction.event_shape else prediction
     scores = {"squared_error": jnp.square(single.mean - yt), "absolute_error": jnp.abs(single.mean - yt)}
     if isinstance(prediction, OneHotCategorical):
-        likelier = prediction.probs > jnp.sum(prediction.probs * yt, axis=-1, keepdims=True)
+        p = prediction.probs
+        likelier = jnp.sum(p, axis=-1, where=p > jnp.sum(p * yt, axis=-1, keepdims=True))
         scores["nll"] = -jnp.asarray(prediction.log_prob(yt))
         scores["crps"] = scores["squared_error"]  # of an entry, which is 0 or 1: the Brier score
-        scores["covered"] = (jnp.sum(prediction.probs * likelier, axis=-1) < 0.95).astype(yt.dtype)
+        scores["covered"] = (likelier < 0.95).astype(yt.dtype)
     else:
         scores["nll"] = -jnp.asarray(single.log_prob(yt))
         scores["crps"] = crps(single, yt)

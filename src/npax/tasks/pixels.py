@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from ..task import Task
 
 
-def pixel_coordinates(rows: int, columns: int, spacing: float) -> Float[Array, "rows*columns 2"]:
+def pixel_coordinates(rows: int, columns: int, spacing: float) -> Float[Array, "{rows}*{columns} 2"]:
     """The centres of pixels `spacing` apart, row by row; the middle of the lattice is zero.
 
     The first coordinate goes down the rows, the second along the columns, so that values `[rows * columns dy]`
