@@ -1,15 +1,20 @@
 """The pictures of the gallery: what the plotting functions draw, with the shipped model.
 
-    python docs/gallery.py [--anp WEIGHTS]
+    python docs/gallery.py [--anp WEIGHTS] [--mnist WEIGHTS] [--sir WEIGHTS] [--kolmogorov WEIGHTS]
+                           [--environment WEIGHTS] [--data DATA] [--only NAME ...]
 
-Writes `docs/gallery/*.png` and `docs/gallery.md`. `--anp`: weights of an attentive neural process trained on GP-1D,
-as `npax bench gp1d --model anp` leaves them in its folder, for the attention maps.
+Writes `docs/gallery/*.png` and, with all its pictures, `docs/gallery.md`. The weights are what `npax bench` leaves in
+its folder: `--anp`: of `npax bench gp1d --model anp`, for the attention maps; `--mnist`: of `npax bench mnist`, for
+image completion, with the images of `--data` (or of the folder that NPAX_DATA names); `--sir`: of `npax bench sir`;
+`--kolmogorov` and `--environment`: of those tables.
+A picture whose weights are not given stays as it is.
 """
 
 import argparse
 import inspect
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -26,17 +31,34 @@ FOLDER = Path(__file__).parent / "gallery"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--anp", type=Path, help="weights of an attentive neural process trained on GP-1D")
+    parser.add_argument("--mnist", type=Path, help="weights of a model of MNIST")
+    parser.add_argument("--sir", type=Path, help="weights of a model of SIR")
+    parser.add_argument("--kolmogorov", type=Path, help="weights of a model of Kolmogorov flow")
+    parser.add_argument("--environment", type=Path, help="weights of a model of air temperature")
+    parser.add_argument("--data", type=Path, help="the folder that holds the data")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="draw these pictures only")
     options = parser.parse_args()
     FOLDER.mkdir(exist_ok=True)
-    pages = {samples: (), field: (), search: ()}
-    if options.anp is not None:
-        pages[attention] = (npax.load(options.anp),)
+    weights = {
+        attention: options.anp,
+        digits: options.mnist,
+        resolution: options.mnist,
+        epidemic: options.sir,
+        flow: options.kolmogorov,
+        weather: options.environment,
+    }
+    readers = {digits: npax.data.mnist, resolution: npax.data.mnist, weather: npax.data.era5_europe}
     text = "# Gallery\n\nWhat `npax.plot` draws; `python docs/gallery.py` makes these pictures.\n"
-    for draw, arguments in pages.items():
+    for draw in (samples, field, search, *weights):
         picture = FOLDER / f"{draw.__name__}.png"
-        draw(*arguments).savefig(picture, dpi=110)
-        text += f"\n{inspect.getdoc(draw)}\n\n![{draw.__name__}](gallery/{picture.name})\n"
-        print(picture, flush=True)
+        path, wanted = weights.get(draw), options.only is None or draw.__name__ in options.only
+        if wanted and (path is not None or draw not in weights):
+            arguments = () if path is None else (npax.load(path),)
+            more = (readers[draw](options.data),) if draw in readers else ()
+            draw(*arguments, *more).savefig(picture, dpi=110)
+            print(picture, flush=True)
+        if picture.exists():
+            text += f"\n{inspect.getdoc(draw)}\n\n![{draw.__name__}](gallery/{picture.name})\n"
     (FOLDER.parent / "gallery.md").write_text(text)
 
 
@@ -102,6 +124,104 @@ def attention(model) -> Figure:
         ax.set(title=f"head {head + 1}")
         ax.label_outer()
     return figure
+
+
+def digits(model, images) -> Figure:
+    """A digit of MNIST completed from 10, 40, 100 and 300 random pixels, and from its upper half: what is seen, mean,
+    standard deviation (`plot.completion`)."""
+    pixels = images.test[8][..., 0] / 127.5 - 1
+    order = np.random.default_rng(0).permutation(pixels.size)
+    upper = np.arange(pixels.size // 2)
+    seen = {**{f"{n} pixels": order[:n] for n in (10, 40, 100, 300)}, "upper half": upper}
+    figure = Figure(figsize=(10, 6.2), layout="constrained")
+    columns = figure.subplots(3, len(seen)).T
+    for axes, (title, some) in zip(columns, seen.items(), strict=True):
+        context = np.full(pixels.size, np.nan)
+        context[some] = pixels.ravel()[some]
+        context = context.reshape(pixels.shape)
+        plot.completion(axes, context, *complete(model, context, 28))
+        axes[0].set(title=title)
+    for ax, name in zip(columns[0], ("seen", "mean", "standard deviation"), strict=True):
+        ax.set(ylabel=name)
+    return figure
+
+
+def resolution(model, images) -> Figure:
+    """Two digits of MNIST from 4 x 4 and from 28 x 28 pixels, asked for at coordinates of 32 x 32 and 256 x 256
+    (`plot.completion`)."""
+    figure = Figure(figsize=(9, 6.2), layout="constrained")
+    for axes, (number, side) in zip(figure.subplots(3, 4).T, ((8, 4), (8, 28), (0, 4), (0, 28)), strict=True):
+        pixels = images.test[number][..., 0] / 127.5 - 1
+        coarse = pixels.reshape(side, 28 // side, side, 28 // side).mean(axis=(1, 3))
+        finer = 32 if side == 4 else 256
+        plot.completion(axes, coarse, *complete(model, coarse, finer))
+        axes[0].set(title=f"{side} to {finer}")
+    return figure
+
+
+def epidemic(model) -> Figure:
+    """Three epidemics, a tenth of the cells seen: entropy, prediction and truth (`plot.epidemic_panels`)."""
+    tasks = npax.tasks.sir_lattice(64)
+    x = npax.tasks.pixel_coordinates(64, 64, 4 / 64)
+    figure = Figure(figsize=(11, 9), layout="constrained")
+    for row, seed in zip(figure.subplots(3, 4), (1, 3, 4), strict=True):
+        truth = np.asarray(tasks.frame(jr.key(seed)))
+        seen = np.random.default_rng(seed).permutation(truth.size)[: truth.size // 10]
+        context = np.full(truth.size, -1)
+        context[seen] = truth.ravel()[seen]
+        predicted = eqx.filter_jit(model)(x[seen], jax.nn.one_hot(context[seen], 3), x)
+        plot.epidemic_panels(row, context.reshape(64, 64), predicted.mean.reshape(64, 64, 3), truth)
+    return figure
+
+
+def flow(model) -> Figure:
+    """Kolmogorov flow seen at 400 of the 4,096 nodes of a block of space and time, one of whose 16 times is shown
+    (`plot.flow_panels`)."""
+    tasks = npax.tasks.KolmogorovTask(npax.tasks.kolmogorov_flow(jr.key(7), 1))
+    figure = Figure(figsize=(13, 7), layout="constrained")
+    for row, seed in zip(figure.subplots(2, 4), (0, 1), strict=True):
+        x, y = tasks.block(jr.key(seed))
+        seen = np.random.default_rng(seed).permutation(4096)[:400]
+        predicted = eqx.filter_jit(model)(x.reshape(-1, 3)[seen], y.reshape(-1, 2)[seen], x[8].reshape(-1, 3))
+        mean, std, truth = (
+            np.asarray(a).reshape(16, 16, 2).swapaxes(0, 1) for a in (predicted.mean, predicted.variance**0.5, y[8])
+        )
+        now = seen[seen // 256 == 8]
+        context = x.reshape(-1, 3)[now, 1:], y.reshape(-1, 2)[now]
+        plot.flow_panels(row, x[8, :, 0, 1], x[8, 0, :, 2], mean, std, truth, context)
+    return figure
+
+
+def weather(model, dataset) -> Figure:
+    """Air temperature (degrees Celsius) in Western Europe, where the model was not trained, seen at 100 of the 1,125
+    nodes of 30 hours; the middle time (`plot.task_panels`)."""
+    train = npax.tasks.gridded(dataset, "t2m", region=npax.tasks.CENTRAL_EUROPE)
+    tasks = npax.tasks.gridded(
+        dataset, "t2m", region=npax.tasks.WESTERN_EUROPE, scaling=train.scaling, stride=(2, 2, 1)
+    )
+    figure = Figure(figsize=(14, 8), layout="constrained")
+    for row, seed in zip(figure.subplots(2, 4), (0, 4), strict=True):
+        x, y = tasks.block(jr.key(seed))
+        seen = np.random.default_rng(seed).permutation(1125)[:100]
+        predicted = eqx.filter_jit(model)(x.reshape(-1, 4)[seen], y.reshape(-1, 1)[seen], x[2].reshape(-1, 4))
+        degrees = np.asarray(x, float) * tasks.scaling.x_std + tasks.scaling.x_mean
+        celsius = tasks.scaling.undo(y)[..., 0] - 273.15
+        mean = tasks.scaling.undo(predicted.mean).reshape(15, 15) - 273.15
+        std = np.asarray(predicted.variance).reshape(15, 15) ** 0.5 * tasks.scaling.y_std[0]
+        now = seen[seen // 225 == 2]
+        context = degrees.reshape(-1, 4)[now][:, [1, 0]], celsius.reshape(-1)[now]
+        axes = degrees[2, 0, :, 1], degrees[2, :, 0, 0]
+        plot.task_panels(row, *axes, mean, std, celsius[2], context, coords="latlon")
+    return figure
+
+
+def complete(model, context, side):
+    """Mean and standard deviation `[side side]` of a square picture of which some pixels are NaN."""
+    here = npax.tasks.pixel_coordinates(*context.shape, 4 / len(context))
+    seen = ~np.isnan(context.ravel())
+    y = jnp.asarray(context.ravel()[seen], jnp.float32)[:, None]
+    predicted = eqx.filter_jit(model)(here[seen], y, npax.tasks.pixel_coordinates(side, side, 4 / side))
+    return (np.asarray(a).reshape(side, side) for a in (predicted.mean, predicted.variance**0.5))
 
 
 if __name__ == "__main__":

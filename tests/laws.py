@@ -10,7 +10,7 @@ from jax import Array
 from tinygp import kernels
 
 import npax
-from npax.likelihoods import FunctionAndNoise, HomoscedasticGaussian
+from npax.likelihoods import Categorical, FunctionAndNoise, HomoscedasticGaussian
 
 HEADS = 2
 
@@ -126,6 +126,12 @@ MODELS = {
     "dka": lambda key: npax.TNPKR(2, 2, attention=deep_kernel(False), **TINY, key=key),
     "dka-rotary": lambda key: npax.TNPKR(2, 1, attention=deep_kernel(True), locations=False, **TINY, key=key),
     "rotary-alone": lambda key: npax.TNPKR(1, 1, rotary=rotary(1), locations=False, **{**TINY, "blocks": 1}, key=key),
+    "classes": lambda key: npax.TNPKR(
+        2, 3, bias=BIASES["geometric"], locations=False, likelihood=Categorical(3), **TINY, key=key
+    ),
+    "np-classes": lambda key: npax.NP(
+        2, 3, encoder=(16,), size=16, latent=4, decoder=(16,), likelihood=Categorical(3), key=key
+    ),
     "no-bias": lambda key: npax.TNPKR(1, 1, likelihood=HomoscedasticGaussian(1), **TINY, key=key),
     "kernel": lambda key: npax.TNPKR(
         2,
@@ -149,6 +155,7 @@ EQUIVARIANT = {
     "perf-rotary",
     "dka-rotary",
     "kernel",
+    "classes",
     "te-tnp",
     "te-tnp-still",
     "te-pt-tnp",

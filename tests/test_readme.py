@@ -52,6 +52,9 @@ def names(tmp_path, monkeypatch):
     soil = floats.rename(columns={"lon": "x", "lat": "y", "temp": "zinc"})
     soil.to_csv("soil.csv", index=False)
     soil[["x", "y"]].head(3).to_csv("points.csv", index=False)
+    Path("surveys").mkdir()
+    for i in range(3):
+        soil[20 * i : 20 * i + 20 - i].to_csv(f"surveys/{i}.csv", index=False)
     X, y = floats[["lon", "lat"]].to_numpy(), floats["temp"].to_numpy()
     x3 = jnp.asarray(rng.normal(size=(16, 3)), jnp.float32)
     return {

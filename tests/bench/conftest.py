@@ -28,8 +28,8 @@ def shifts():
 def rows(monkeypatch):
     """Replaces the presets by `thin` and `wide`; `broken` cannot be built."""
 
-    def thin(dx, dy, *, key):
-        return npax.CNP(dx, dy, encoder=(8,), size=8, decoder=(8,), key=key)
+    def thin(dx, dy, *, likelihood=None, key):
+        return npax.CNP(dx, dy, encoder=(8,), size=8, decoder=(8,), likelihood=likelihood, key=key)
 
     def wide(dx, dy, *, key):
         return npax.CNP(dx, dy, encoder=(16,), size=16, decoder=(16,), key=key)

@@ -27,7 +27,19 @@ def small(table, rows, monkeypatch, tmp_path):
 def test_help_says_what_there_is():
     result, text = invoke("--help")
     assert result.exit_code == 0
-    for command in ("gp1d", "gp2d", "shift", "anp", "report"):
+    for command in (
+        "gp1d",
+        "gp2d",
+        "shift",
+        "anp",
+        "mnist",
+        "celeba",
+        "cifar10",
+        "tmnist",
+        "tcifar10",
+        "sir",
+        "report",
+    ):
         assert command in text
         assert invoke(command, "--help")[0].exit_code == 0
     assert "npax bench gp1d --kernel rbf" in text and "Ctrl-C" in text
@@ -79,6 +91,8 @@ def test_ctrl_c_says_how_to_go_on(small, monkeypatch):
         (("gp2d", "--kernel", "periodic"), ["periodic", "rbf"]),
         (("gp1d", "--steps", 0), ["--steps"]),
         (("gp3d",), ["gp3d"]),
+        (("celeba", "--data", "nowhere"), ["no 'nowhere'", "celeba32.npz", "NPAX_DATA", "non-commercial"]),
+        (("sir", "--lattice", 65), ["64, 128, 256, 1024, got 65"]),
         (("report",), ["no results in 'runs/bench/results'", "npax bench TABLE"]),
         (("report", "-o", "gp.html"), [".md"]),
     ],

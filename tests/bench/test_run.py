@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import npax
-from npax.bench import Run, model_presets, prepare, read, run
+from npax.bench import Run, Table, model_presets, prepare, read, report, run
 from npax.bench.curve import Curve
+from npax.likelihoods import Categorical
+from npax.tasks import ContextAmongTargets, SIRTask
 
 STEPS, TASKS = 8, 6
 OPTIONS = {"steps": STEPS, "progress": False}
@@ -103,6 +105,49 @@ def test_tables_give_tasks_that_models_of_their_dimension_take(table):
     for tasks in (table.tasks, *table.evaluations.values()):
         task = jax.eval_shape(tasks.sample, jax.random.key(0))
         assert task.xc.shape[-1] == table.dx and task.yc.shape[-1] == 1
+
+
+@pytest.fixture
+def lattice():
+    """A small epidemic, scored where it is trained and on a lattice of twice the side."""
+    small, large = (SIRTask(ContextAmongTargets(n, 4), side=n, steps=6) for n in (8, 16))
+    classes = Categorical(3)
+    return Table(
+        "sir-16", "An epidemic", small, {"sir-8": small, "sir-16": large}, batch_size=4, dx=2, dy=3,
+        likelihood=classes, without=("wide",), trained="sir-8",
+    )  # fmt: skip
+
+
+def test_a_table_without_a_floor_has_no_gap(lattice, tmp_path, rows):
+    benchmark = prepare(lattice, TASKS, tmp_path / "results", log=lambda _: None)
+    assert benchmark.floor == {} and not list((tmp_path / "results").glob("*"))
+    found = run(benchmark, "thin", folder=tmp_path / "runs", **OPTIONS)
+    assert [r.task for r in found] == ["sir-8", "sir-16"] and all(r.gap is r.gap_error is None for r in found)
+    assert lines(tmp_path / "results", "sir-16", model="thin", tasks=TASKS, steps=STEPS)[0] == found
+    assert next(iter((tmp_path / "runs").iterdir())).name == f"sir-8.thin.{STEPS}-steps.1-seeds"
+    text = report(tmp_path / "results")
+    assert "| thin |" in text and "gap" not in text.split("##")[-1].split("published")[0]
+    with pytest.raises(ValueError, match="`wide` cannot be a row of An epidemic"):
+        run(benchmark, "wide", folder=tmp_path / "runs", **OPTIONS)
+    assert npax.bench.rows(lattice) == ["thin", "broken"]
+
+
+def test_tables_of_images_and_of_epidemics_give_tasks_that_their_models_take(monkeypatch):
+    for name, shape in (("mnist", (28, 28, 1)), ("celeba32", (32, 32, 3)), ("cifar10", (32, 32, 3))):
+        images = npax.data.Images(*(np.zeros((2, *shape), np.uint8) for _ in range(2)))
+        monkeypatch.setattr(npax.data, name, lambda path, images=images: images)
+    image_tables = [getattr(npax.bench, name)() for name in ("mnist", "celeba", "cifar10", "tmnist", "tcifar10")]
+    for table in (*image_tables, npax.bench.sir(), npax.bench.sir(256)):
+        assert table.likelihood.dy == table.dy and set(table.without) < set(model_presets()) and table.batch_size == 16
+        for tasks in (table.tasks, *table.evaluations.values()):
+            task = jax.eval_shape(tasks.sample, jax.random.key(0))
+            assert task.xc.shape[-1] == table.dx and task.yc.shape[-1] == table.dy
+    assert list(npax.bench.sir(256).evaluations) == ["sir-64", "sir-256"]
+
+
+def test_an_unknown_lattice_is_refused():
+    with pytest.raises(ValueError, match="64, 128, 256, 1024, got 65"):
+        npax.bench.sir(65)
 
 
 def test_an_unknown_kernel_is_refused():

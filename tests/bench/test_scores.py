@@ -1,5 +1,7 @@
 """Scores against npax.metrics and samples; references against numpy in float64."""
 
+import importlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,12 +12,14 @@ import pytest
 import scipy.linalg
 import scipy.special
 import scipy.stats
+from laws import TINY, rotary
 
 import npax
 from npax.bench import draw, mean_and_error, score_floor, score_model, score_oracle
 from npax.bench.scores import GROUP, crps, score
 from npax.gp import bayes_mixture
-from npax.tasks import GPShiftTask, GPTask, PeriodicPrior, RBFPrior
+from npax.likelihoods import Categorical, OneHotCategorical
+from npax.tasks import ContextAmongTargets, GPShiftTask, GPTask, PeriodicPrior, RBFPrior, SIRTask
 
 
 def test_crps_of_a_normal_is_the_closed_form():
@@ -125,3 +129,43 @@ def test_a_mixture_of_the_nodes_that_count_is_close_to_that_of_all():
 def test_mean_and_error():
     assert mean_and_error(np.array([1.0, 3.0])) == (2.0, 1.0)
     assert mean_and_error(np.array([1.0])) == (1.0, 0.0)
+
+
+def test_scores_of_classes_are_those_of_a_loop(rng):
+    logits = 2 * rng.normal(size=(60, 3)).astype(np.float32)
+    truth, mask = rng.integers(0, 3, 60), rng.random(60) < 0.8
+    found = score(OneHotCategorical(jnp.asarray(logits)), jnp.eye(3)[truth], jnp.asarray(mask))
+    p = scipy.special.softmax(logits.astype(float), axis=1)
+    nll, brier, covered = [], [], []
+    for row, k in zip(p[mask], truth[mask], strict=True):
+        order = np.argsort(-row)
+        best = order[: 1 + np.searchsorted(np.cumsum(row[order]), 0.95)]  # as many as it takes to hold 95 %
+        nll.append(-np.log(row[k]))
+        brier.append(np.mean((row - np.eye(3)[k]) ** 2))
+        covered.append(k in best)
+    for name, values in {"nll": nll, "squared_error": brier, "crps": brier, "covered": covered}.items():
+        np.testing.assert_allclose(found[name], np.mean(values), rtol=1e-4)
+    assert 0.5 < np.mean(covered) < 1
+
+
+def test_targets_are_scored_in_chunks_and_large_contexts_in_tiles(monkeypatch, getkey):
+    """The same scores as of the whole at once: of any model by chunks, of one that sees all of a context by tiles."""
+    module = importlib.import_module("npax.bench.scores")
+    tasks = SIRTask(ContextAmongTargets(20, 12), side=9, steps=5)
+    batch, _ = draw(tasks, 3, seed=1)
+    model = npax.TNPKR(2, 3, rotary=rotary(2), locations=False, likelihood=Categorical(3), **TINY, key=getkey())
+    whole = score_model(tasks, batch, model)
+    for name, value in (("CHUNK", 16), ("EXACT", 5)):
+        monkeypatch.setattr(module, name, value)
+        module._score_model.clear_cache()
+        for score_name, values in score_model(tasks, batch, model).items():
+            np.testing.assert_allclose(values, whole[score_name], rtol=1e-3, atol=1e-5)
+    monkeypatch.setattr(module, "TILE", 8)
+    assert np.abs(score_model(tasks, batch, model)["nll"] - whole["nll"]).max() > 1e-4
+
+
+def test_a_wider_lattice_gets_a_wider_grid(getkey):
+    tasks = SIRTask(ContextAmongTargets(60, 60), side=32, steps=5)
+    batch, _ = draw(tasks, 1, seed=1)
+    model = npax.ConvCNP(2, 3, spacing=1 / 4, extent=1.0, blocks=(1,), size=8, likelihood=Categorical(3), key=getkey())
+    assert np.isfinite(score_model(tasks, batch, model)["nll"]).all()

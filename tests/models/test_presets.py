@@ -4,16 +4,18 @@ import inspect
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import pytest
 
+from npax.likelihoods import Categorical, HeteroscedasticGaussian
 from npax.models import presets
 from npax.serialise import count_parameters
 
 PAPERS = {
     name: function
     for name, function in vars(presets).items()
-    if inspect.isfunction(function) and list(inspect.signature(function).parameters) == ["dx", "dy", "key"]
+    if inspect.isfunction(function) and {"dx", "dy", "key"} <= set(inspect.signature(function).parameters)
 }
 
 
@@ -29,6 +31,19 @@ def test_presets_have_half_a_million_parameters(name, dx, dy):
     model = eqx.filter_eval_shape(PAPERS[name], dx, dy, key=jr.key(0))
     assert model.dx == dx and model.dy == dy
     assert 0.42e6 < parameters(model) < 0.55e6
+
+
+@pytest.mark.parametrize("name", sorted(set(PAPERS) - {"tnp_nd"}))
+def test_presets_take_another_likelihood(name):
+    """Three channels of pixels for all, three classes for all but those that resample residuals."""
+    for likelihood in (HeteroscedasticGaussian(3, min_std=0.05), Categorical(3)):
+        if isinstance(likelihood, Categorical) and name in ("bnp", "banp"):
+            continue
+        model = eqx.filter_eval_shape(PAPERS[name], 2, 3, likelihood=likelihood, key=jr.key(0))
+        assert model.likelihood == likelihood
+        xc, y, xt = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((5, 2), (5, 3), (7, 2)))
+        predicted = eqx.filter_eval_shape(model, xc, y, xt)
+        assert predicted.batch_shape == (7,) and predicted.event_shape == (3,)
 
 
 def test_the_size_of_kr2_is_pinned():

@@ -127,3 +127,47 @@ def test_regrets_are_means_over_runs(ax):
     assert ax.get_yscale() == "log" and len(ax.collections) == 1
     with pytest.raises(ValueError, match="runs by iterations"):
         plot.regret(ax, [1.0, 2.0])
+
+
+def test_an_image_has_the_colours_of_its_pixels(ax):
+    grey = plot.image(ax, np.array([[-1.0, 1.0], [0.0, np.nan]])).get_array()
+    np.testing.assert_allclose(grey[0, 0], 0)
+    np.testing.assert_allclose(grey[0, 1], 1)
+    np.testing.assert_allclose(grey[1, 0], 0.5, atol=0.01)
+    assert grey[1, 1, 2] > 2 * grey[1, 1, 0]  # blue: not seen
+    colours = plot.image(ax, np.array([[[0.0, 0.5, 3.0]]]), values=(0, 1)).get_array()
+    np.testing.assert_allclose(colours, [[[0, 0.5, 1]]])
+
+
+def test_a_completion_may_be_finer_than_what_is_seen():
+    axes = Figure().subplots(1, 3)
+    plot.completion(axes, np.zeros((2, 2, 3)), np.zeros((8, 8, 3)), np.full((8, 8, 3), 0.2))
+    assert [ax.images[0].get_array().shape for ax in axes] == [(2, 2, 3), (8, 8, 3), (8, 8, 3)]
+
+
+def test_an_epidemic_shows_states_and_entropy():
+    axes = Figure().subplots(1, 4)
+    context, truth = np.array([[0, 1], [2, -1]]), np.array([[0, 1], [2, 2]])
+    certain = np.eye(3)[truth]
+    certain[1, 1] = 1 / 3
+    plot.epidemic_panels(axes, context, certain, truth)
+    task, entropy, prediction, shown = (np.asarray(ax.images[0].get_array()) for ax in axes)
+    np.testing.assert_allclose(entropy, [[0, 0], [0, np.log(3)]])
+    np.testing.assert_allclose(prediction[0], shown[0])
+    np.testing.assert_allclose(task[0], shown[0])
+    assert len({tuple(colour) for colour in np.concatenate([task[1], shown[0]])}) == 4
+    np.testing.assert_allclose(prediction[1, 1], (shown[0, 0] + shown[0, 1] + shown[1, 0]) / 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda ax: plot.image(ax, np.zeros((2, 2, 2))), r"\(2, 2, 2\)"),
+        (lambda ax: plot.completion([ax], *3 * [np.zeros((2, 2))]), "three, got 1"),
+        (lambda ax: plot.epidemic_panels([ax], *3 * [np.zeros((2, 2))]), "four, got 1"),
+        (lambda ax: plot.epidemic_panels(4 * [ax], *3 * [np.zeros((2, 2), int)]), r"\[rows, columns, 3\]"),
+    ],
+)
+def test_bad_pictures_are_named(call, words, ax):
+    with pytest.raises(ValueError, match=words):
+        call(ax)

@@ -53,3 +53,29 @@ def test_attention_map_in_the_plane_puts_heavy_points_on_top(ax):
     assert dots.get_array().tolist() == [0.1, 0.2, 0.7]
     with pytest.raises(ValueError, match="`target` must be"):
         plot.attention_map(ax, [0.5], xc, np.ones(3))
+
+
+def test_flow_panels_show_the_vorticity():
+    axes = Figure().subplots(1, 4)
+    x, y = np.linspace(-3, 3, 7), np.linspace(-3, 3, 5)
+    u = np.stack(np.broadcast_arrays(-y[:, None], 2 * x), axis=-1)  # turns: vorticity 2 + 1
+    plot.flow_panels(axes, x, y, u, np.full(u.shape, 0.5), 2 * u, (np.array([[0.0, 1.0]]), np.array([[-1.0, 0.0]])))
+    std, predicted, truth = (np.asarray(ax.collections[0].get_array()) for ax in axes[1:])
+    np.testing.assert_allclose(std, 0.5)
+    np.testing.assert_allclose(predicted, 3.0)
+    np.testing.assert_allclose(truth, 6.0)
+    assert axes[2].collections[0].get_clim() == axes[3].collections[0].get_clim() == (-6.0, 6.0)
+    with pytest.raises(ValueError, match=r"`mean` must be \[5, 7, 2\].*got \(7, 5, 2\)"):
+        plot.flow_panels(axes, x, y, u.swapaxes(0, 1), u, u, (u[0], u[0]))
+    with pytest.raises(ValueError, match="four, got 3"):
+        plot.flow_panels(axes[:3], x, y, u, u, u, (u[0], u[0]))
+
+
+def test_task_panels_of_a_region_have_coastlines():
+    axes = Figure().subplots(1, 4)
+    lon, lat = np.linspace(-4, 8, 5), np.linspace(42, 53, 4)
+    values = np.add.outer(lat, lon)
+    plot.task_panels(
+        axes, lon, lat, values, values, values, (np.array([[0.0, 45.0]]), np.array([3.0])), coords="latlon"
+    )
+    assert all(ax.lines for ax in axes) and axes[1].get_xlim() == axes[3].get_xlim()

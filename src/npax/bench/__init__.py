@@ -1,8 +1,31 @@
-"""The comparison of all models on the papers' Gaussian process tasks: `npax bench` (not imported by `import npax`)."""
+"""The comparison of all models on the papers' tasks: `npax bench` (not imported by `import npax`)."""
 
-from .floors import score_floor as score_floor, score_oracle as score_oracle
+from .floors import score_floor as score_floor, score_gp as score_gp, score_oracle as score_oracle
 from .report import report as report
 from .results import Result as Result, Run as Run, circumstances as circumstances, finished as finished, read as read
-from .run import Benchmark as Benchmark, model_presets as model_presets, prepare as prepare, run as run
+from .run import (
+    BASELINES as BASELINES,
+    Benchmark as Benchmark,
+    model_presets as model_presets,
+    prepare as prepare,
+    rows as rows,
+    run as run,
+    run_of as run_of,
+)
 from .scores import Scores as Scores, draw as draw, mean_and_error as mean_and_error, score_model as score_model
-from .tables import Table as Table, anp as anp, gp1d as gp1d, gp2d as gp2d, shift as shift
+from .tables import (
+    Table as Table,
+    anp as anp,
+    celeba as celeba,
+    cifar10 as cifar10,
+    environment as environment,
+    gp1d as gp1d,
+    gp2d as gp2d,
+    kolmogorov as kolmogorov,
+    mnist as mnist,
+    shift as shift,
+    sir as sir,
+    stations as stations,
+    tcifar10 as tcifar10,
+    tmnist as tmnist,
+)

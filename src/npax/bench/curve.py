@@ -3,7 +3,7 @@ import time
 from pathlib import Path
 
 from ..task import Task
-from ..tasks import AbstractGPTask
+from ..tasks import AbstractTasks
 from ..training.checkpoint import checkpoints, write_atomically
 from ..training.fit import unstack
 from .scores import mean_and_error, score_model
@@ -18,7 +18,7 @@ class Curve:
     training, all calls together, without that of the scores.
     """
 
-    def __init__(self, folder: Path, tasks: AbstractGPTask, batch: Task, *, every: int, steps: int, seeds: int):
+    def __init__(self, folder: Path, tasks: AbstractTasks, batch: Task, *, every: int, steps: int, seeds: int):
         self.path, self.tasks, self.batch = folder / "curve.json", tasks, batch
         self.every, self.steps, self.seeds = every, steps, seeds
         saved = checkpoints(folder)

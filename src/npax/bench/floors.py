@@ -1,4 +1,4 @@
-"""The references of every table: a Gaussian process that knows each task's kernel, and the Bayes floor."""
+"""References: a Gaussian process that knows each task's kernel, the Bayes floor, and a process fitted to each task."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from tinygp.kernels import Kernel
 
-from ..gp import bayes_mixture, oracle
+from ..gp import bayes_mixture, maximum_likelihood_gp, oracle
+from ..inference import bucket
 from ..task import Task
 from ..tasks import AbstractGPTask
 from .scores import Scores, concatenate, score
@@ -33,6 +34,26 @@ def score_floor(tasks: AbstractGPTask, batch: Task, nodes: int = 32) -> Scores:
         return bayes_mixture(kernels, weights, tasks.noise_std, task, target_noise_std=tasks.target_noise_std)
 
     return _score(predict, batch, None)
+
+
+def score_gp(batch: Task) -> Scores:
+    """A Gaussian process fitted to the context of each task, with as many outputs as there are (TE's baselines).
+
+    Contexts are padded to few sizes, so that few programs are compiled.
+    """
+    sizes = np.asarray(jnp.sum(batch.mask_c, axis=1))
+    parts = []
+    for i, size in enumerate(sizes):
+        task = jax.tree.map(lambda a, i=i: a[i], batch)
+        first = jnp.argsort(~task.mask_c, stable=True)[: min(bucket(int(size)), len(task.mask_c))]
+        cut = Task(task.xc[first], task.yc[first], task.mask_c[first], task.xt, task.yt, task.mask_t)
+        parts.append({name: value[None] for name, value in _score_gp(maximum_likelihood_gp(cut), cut).items()})
+    return concatenate(parts)
+
+
+@jax.jit
+def _score_gp(prediction, task):
+    return score(prediction, task.yt, task.mask_t)
 
 
 def _score(predict: Callable, batch: Task, beside) -> Scores:

@@ -47,14 +47,14 @@ class Result:
     parameters: int
     nll: float
     nll_error: float
-    gap: float
-    """NLL above the Bayes floor of the same tasks."""
-    gap_error: float
+    gap: float | None
+    """NLL above the Bayes floor of the same tasks, where there is one."""
+    gap_error: float | None
     rmse: float
     mae: float
     crps: float
     coverage: float
-    """Share of the targets in the central 95 % interval."""
+    """Share of the targets in the central 95 % interval; of classes in the smallest set that holds 95 %."""
     seconds: float
     """Wall-clock time of the training of all seeds, compilation included; of a reference, of its computation."""
     skipped: int

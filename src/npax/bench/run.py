@@ -15,7 +15,7 @@ from ..serialise import count_parameters, save
 from ..task import Task
 from ..training import fit
 from .curve import Curve
-from .floors import score_floor, score_oracle
+from .floors import score_floor, score_gp, score_oracle
 from .results import Result, Run, circumstances, finished, read, write
 from .scores import GROUP, Scores, draw, mean_and_error, score_model
 from .tables import Table
@@ -26,19 +26,20 @@ POINTS = 8
 
 
 def model_presets() -> dict[str, Callable[..., AbstractNeuralProcess]]:
-    """The rows: functions of `npax.models.presets` that take `(dx, dy, *, key)`."""
+    """The rows: functions of `npax.models.presets` that take `dx`, `dy` and `key`, and most of them `likelihood`."""
     return {
         name: function
         for name, function in vars(presets).items()
         if inspect.isfunction(function)
         and function.__module__ == presets.__name__
-        and list(inspect.signature(function).parameters) == ["dx", "dy", "key"]
+        and {"dx", "dy", "key"} <= set(inspect.signature(function).parameters)
     }
 
 
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
-    """A table with its evaluation tasks, the NLL of the Bayes floor on each of them, and the folder of results."""
+    """A table with its evaluation tasks, the NLL of the Bayes floor on each of them if there is one, and the folder of
+    results."""
 
     table: Table
     batches: dict[str, Task]
@@ -47,11 +48,29 @@ class Benchmark:
     tasks: int
 
 
+BASELINES = {"gp": score_gp}
+"""Rows that are not trained: functions of a batch of tasks."""
+
+
+def rows(table: Table) -> list[str]:
+    """The names of a table's rows: presets, and baselines."""
+    return [*(name for name in model_presets() if name not in table.without), *table.baselines]
+
+
+def run_of(table: Table, model: str, tasks: int, steps: int, seeds: int) -> Run:
+    """What a row is called on disk; baselines have no steps and no seeds."""
+    return Run(table.name, model, tasks) if model in BASELINES else Run(table.name, model, tasks, steps, seeds)
+
+
 def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] = print) -> Benchmark:
-    """Draws the evaluation tasks, and scores the references on them where no results of theirs are there yet."""
+    """Draws the evaluation tasks, and scores the references on them where no results of theirs are there yet.
+
+    References are of Gaussian processes: other tasks have none.
+    """
     drawn = {name: draw(sampler, tasks, EVALUATION_SEED) for name, sampler in table.evaluations.items()}
     floor: dict[str, np.ndarray] = {}
-    for model, title in {"bayes_floor": "Bayes floor", "oracle": "oracle GP"}.items():
+    known = table.gaussian_processes
+    for model, title in {"bayes_floor": "Bayes floor", "oracle": "oracle GP"}.items() if known else ():
         this = Run(table.name, model, tasks)
         if not finished(results, this):
             log(f"{table.title}: {title} of {tasks:,} evaluation tasks (once, kept for later) ...")
@@ -60,7 +79,7 @@ def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] 
                 name: score_floor(sampler, drawn[name][0], table.nodes)
                 if model == "bayes_floor"
                 else score_oracle(sampler, *drawn[name])
-                for name, sampler in table.evaluations.items()
+                for name, sampler in known.items()
             }
             floor = floor or {name: each["nll"] for name, each in scores.items()}
             seconds = time.monotonic() - started
@@ -78,14 +97,23 @@ def run(
     All models train on the same tasks, with the same optimiser (`fit`'s default) and number of steps, each by its own
     objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
 
-    **Arguments:** `model`: one of `model_presets`; `steps`, `seeds` of the training (seeds side by side, by `vmap`);
-    `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder for each run.
+    **Arguments:** `model`: one of `rows`; `steps`, `seeds` of the training (seeds side by side, by `vmap`), which
+    baselines do without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder
+    for each run.
     """
-    table, preset = benchmark.table, model_presets()[model]
-    this = Run(table.name, model, benchmark.tasks, steps, seeds)
+    table = benchmark.table
+    if model in table.without or (model in BASELINES and model not in table.baselines):
+        raise ValueError(f"`{model}` cannot be a row of {table.title}: its likelihood is another.")
+    this = run_of(table, model, benchmark.tasks, steps, seeds)
     if finished(benchmark.results, this):
         return read(benchmark.results / f"{this.name}.jsonl")[0]
-    place = folder / f"{table.name}.{model}.{steps}-steps.{seeds}-seeds"
+    if model in BASELINES:
+        started = time.monotonic()
+        scores = {name: [BASELINES[model](batch)] for name, batch in benchmark.batches.items()}
+        return _write(benchmark.results, this, scores, benchmark.floor, seconds=time.monotonic() - started)
+    preset = model_presets()[model]
+    place = folder / f"{table.trained or table.name}.{model}.{steps}-steps.{seeds}-seeds"
+    own = {} if table.likelihood is None else {"likelihood": table.likelihood}
     chunk = max(1, min(25, steps // POINTS))
     every = max(1, steps // POINTS // chunk) * chunk
     name, tasks = next(iter(table.evaluations.items()))
@@ -93,7 +121,7 @@ def run(
     curve = Curve(place, tasks, few, every=every, steps=steps, seeds=seeds)
     try:
         fitted = fit(
-            lambda key: preset(table.dx, 1, key=key),
+            lambda key: preset(table.dx, table.dy, key=key, **own),
             table.tasks,
             steps=steps,
             key=jr.key(0),
@@ -147,7 +175,7 @@ def _write(
             seed=seed,
             batch=batch,
             parameters=parameters,
-            **_summary(each, floor[task]),
+            **_summary(each, floor.get(task)),
             seconds=round(seconds, 1),
             skipped=skipped,
             curve=[[step, nll[seed]] for step, nll in curve],
@@ -160,8 +188,9 @@ def _write(
     return results
 
 
-def _summary(scores: Scores, floor: np.ndarray) -> dict[str, float]:
-    (nll, nll_error), (gap, gap_error) = mean_and_error(scores["nll"]), mean_and_error(scores["nll"] - floor)
+def _summary(scores: Scores, floor: np.ndarray | None) -> dict[str, float | None]:
+    nll, nll_error = mean_and_error(scores["nll"])
+    gap, gap_error = (None, None) if floor is None else mean_and_error(scores["nll"] - floor)
     return {
         "nll": nll,
         "nll_error": nll_error,

@@ -9,40 +9,67 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 from tinygp.kernels import Kernel
 
-from ..likelihoods import marginals, noiseless
-from ..models import AbstractNeuralProcess
+from ..inference import Lattice, Tiled
+from ..likelihoods import Categorical, OneHotCategorical, marginals, noiseless
+from ..models import AbstractNeuralProcess, ConvCNP
 from ..task import Task
-from ..tasks import AbstractGPTask
+from ..tasks import AbstractGPTask, AbstractTasks
 
 Scores = dict[str, np.ndarray]
 """Per task, means over its targets: `nll`, `squared_error`, `absolute_error`, `crps` and `covered`, the share of the
-targets in the central 95 %."""
+targets in the central 95 %. Of classes: `nll` is that of the class, errors and `crps` (the Brier score) those of the
+entries of the one-hot vector, `covered` the share in the smallest set of classes that holds 95 %."""
 
 GROUP = 128
 """Tasks that are scored by one call of a compiled program."""
 
 
-def draw(tasks: AbstractGPTask, n: int, seed: int) -> tuple[Task, Kernel]:
-    """`n` tasks and the kernels they came from, the same for the same seed."""
-    return jax.jit(lambda keys: jax.lax.map(tasks.sample_with_kernel, keys, batch_size=32))(jr.split(jr.key(seed), n))
+CHUNK = 1024
+"""Targets that are predicted at a time."""
+EXACT = 2**14
+"""Context points up to which all of them are seen by every target; larger contexts are seen in tiles."""
+TILE = 512
+"""Context points that a tile sees: as many as the largest context of training."""
+
+
+def draw(tasks: AbstractTasks, n: int, seed: int) -> tuple[Task, Kernel | None]:
+    """`n` tasks and the kernels they came from if they did, the same for the same seed."""
+    return _draw(tasks, jr.split(jr.key(seed), n))
+
+
+@eqx.filter_jit
+def _draw(tasks, keys):
+    one = tasks.sample_with_kernel if isinstance(tasks, AbstractGPTask) else lambda key: (tasks.sample(key), None)
+    points = jax.eval_shape(tasks.sample, keys[0]).yt.shape[0]
+    return jax.lax.map(one, keys, batch_size=max(1, min(32, 2**17 // points)))
 
 
 def score(
     prediction: dist.Distribution, yt: Float[Array, " nt *dy"], mask: Bool[Array, " nt"]
 ) -> dict[str, Float[Array, ""]]:
-    """The scores of one task's prediction, whose batch shape is that of `yt`, with event shape `[]`.
+    """The scores of one task's prediction, with batch shape `[nt]` and event shape `[dy]`, or `yt`'s shape and `[]`.
 
     Means over the targets that `mask` lets count; a task without any scores NaN.
     """
+    return {name: jnp.mean(values, where=mask) for name, values in _each(prediction, yt, mask).items()}
+
+
+def _each(prediction, yt, mask):
+    """The scores of every target, `[nt]`, means over its columns; those of hidden targets mean nothing."""
     yt = jnp.where(mask.reshape(-1, *(yt.ndim - 1) * [1]), yt, 0.0)
-    each = {
-        "nll": -jnp.asarray(prediction.log_prob(yt)),
-        "squared_error": jnp.square(prediction.mean - yt),
-        "absolute_error": jnp.abs(prediction.mean - yt),
-        "crps": crps(prediction, yt),
-        "covered": (jnp.abs(prediction.cdf(yt) - 0.5) < 0.475).astype(yt.dtype),
-    }
-    return {name: jnp.mean(values.reshape(len(yt), -1), where=mask[:, None]) for name, values in each.items()}
+    single = marginals(prediction) if prediction.event_shape else prediction
+    scores = {"squared_error": jnp.square(single.mean - yt), "absolute_error": jnp.abs(single.mean - yt)}
+    if isinstance(prediction, OneHotCategorical):
+        p = prediction.probs
+        likelier = jnp.sum(p, axis=-1, where=p > jnp.sum(p * yt, axis=-1, keepdims=True))
+        scores["nll"] = -jnp.asarray(prediction.log_prob(yt))
+        scores["crps"] = scores["squared_error"]  # of an entry, which is 0 or 1: the Brier score
+        scores["covered"] = (likelier < 0.95).astype(yt.dtype)
+    else:
+        scores["nll"] = -jnp.asarray(single.log_prob(yt))
+        scores["crps"] = crps(single, yt)
+        scores["covered"] = (jnp.abs(single.cdf(yt) - 0.5) < 0.475).astype(yt.dtype)
+    return {name: jnp.mean(values.reshape(len(yt), -1), axis=1) for name, values in scores.items()}
 
 
 def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 64) -> Float[Array, "*shape"]:
@@ -59,27 +86,63 @@ def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 
     return jnp.sum(weights * parts, axis=0) / 2
 
 
-def score_model(tasks: AbstractGPTask, batch: Task, model: AbstractNeuralProcess) -> Scores:
+def score_model(tasks: AbstractTasks, batch: Task, model: AbstractNeuralProcess) -> Scores:
     """A model on raw coordinates and values; coordinates are padded with zeros to as many as the model takes.
 
     Where the targets of `tasks` are the noiseless function so is what is scored, if the model tells function and
-    noise apart. Joint predictions are scored by their marginals.
+    noise apart. Joint predictions are scored by their marginals. Memory is that of a few thousand targets, however
+    many a task has; a context of more than `EXACT` points is seen in tiles, so that time is bounded too.
     """
+    if isinstance(model, ConvCNP):
+        model = model.covering(max(model.grid.extent, 2 * float(jnp.abs(batch.xc).max())))
+    if batch.xc.shape[1] > EXACT:
+        return _score_tiled(model, batch)
     groups = range(0, batch.xc.shape[0], GROUP)
     parts = [jax.tree.map(lambda a, i=i: a[i : i + GROUP], batch) for i in groups]
-    return concatenate([_score_model(model, part, tasks.target_noise_std > 0) for part in parts])
+    noiseless_targets = isinstance(tasks, AbstractGPTask) and tasks.target_noise_std == 0
+    return concatenate([_score_model(model, part, noiseless_targets) for part in parts])
 
 
 @eqx.filter_jit
-def _score_model(model, batch, noisy):
+def _score_model(model, batch, noiseless_targets):
     missing = model.dx - batch.xc.shape[-1]
+    nc, nt = batch.xc.shape[1], batch.xt.shape[1]
+    chunks = -(-nt // CHUNK)
+    spare = -nt % chunks
 
     def one(task):
         xc, xt = (jnp.pad(x, ((0, 0), (0, missing))) for x in (task.xc, task.xt))
-        prediction = model(xc, task.yc, xt, task.mask_c)
-        return score(marginals(prediction if noisy else noiseless(prediction)), task.yt, task.mask_t)
+        state = model.condition(xc, task.yc, task.mask_c)
 
-    return jax.lax.map(one, batch, batch_size=16)
+        def part(targets):
+            xt, yt, mask = targets
+            prediction = model.predict(state, xt)
+            return _each(noiseless(prediction) if noiseless_targets else prediction, yt, mask)
+
+        targets = [jnp.pad(a, ((0, spare), *(a.ndim - 1) * [(0, 0)])) for a in (xt, task.yt, task.mask_t)]
+        if chunks == 1:
+            each = part(targets)
+        else:
+            each = jax.lax.map(part, [a.reshape(chunks, -1, *a.shape[1:]) for a in targets])
+        return {name: jnp.mean(values.reshape(-1), where=targets[2]) for name, values in each.items()}
+
+    return jax.lax.map(one, batch, batch_size=max(1, min(16, 2**14 // max(nc, min(nt, CHUNK)))))
+
+
+def _score_tiled(model, batch):
+    """Tiles of the training's size, each centred and none scaled; targets as many as there are."""
+    parts = []
+    for i in range(batch.xc.shape[0]):
+        task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
+        seen, asked = task.mask_c, task.mask_t
+        tiled = Tiled(model, *(a[seen].astype(float) for a in (task.xc, task.yc)), Lattice(), size=TILE)
+        found, yt = tiled(task.xt[asked].astype(float)), jnp.asarray(task.yt[asked])
+        if isinstance(model.likelihood, Categorical):
+            prediction = OneHotCategorical(jnp.log(jnp.maximum(jnp.asarray(found.mean, jnp.float32), 1e-30)))
+        else:
+            prediction = dist.Normal(*(jnp.asarray(a, jnp.float32) for a in (found.mean, found.std()))).to_event(1)
+        parts.append({name: value[None] for name, value in score(prediction, yt, jnp.ones(len(yt), bool)).items()})
+    return concatenate(parts)
 
 
 def concatenate(parts) -> Scores:

@@ -1,4 +1,13 @@
-"""Data that comes with the package."""
+"""Data that comes with the package, and readers of data sets that do not."""
 
 from .argo import Argo as Argo, argo as argo
+from .fields import (
+    Ozone as Ozone,
+    Rainfall as Rainfall,
+    era5_europe as era5_europe,
+    era5_uk as era5_uk,
+    ozone as ozone,
+    rainfall as rainfall,
+)
+from .images import Images as Images, celeba32 as celeba32, cifar10 as cifar10, mnist as mnist
 from .land import is_land as is_land, land as land

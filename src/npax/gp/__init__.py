@@ -1,4 +1,9 @@
 """Exact Gaussian processes: the references that neural processes are measured against."""
 
+from .coregionalised import (
+    CoregionalisedGP as CoregionalisedGP,
+    maximum_likelihood as maximum_likelihood,
+    maximum_likelihood_gp as maximum_likelihood_gp,
+)
 from .exact import exact_posterior as exact_posterior, oracle as oracle
 from .mixture import bayes_mixture as bayes_mixture

@@ -7,6 +7,7 @@ from .normalise import (
     AbstractCoordinates as AbstractCoordinates,
     Frame as Frame,
     LatLon as LatLon,
+    Lattice as Lattice,
     Planar as Planar,
     Standardiser as Standardiser,
     coordinates as coordinates,

@@ -64,6 +64,24 @@ class Planar(AbstractCoordinates):
 
 
 @dataclasses.dataclass(frozen=True)
+class Lattice(AbstractCoordinates):
+    """Columns in the very unit that the model was trained in: centred, never scaled.
+
+    For a model of pixels a fixed distance apart: on a larger lattice, and in each of its tiles, they stay so.
+    """
+
+    def positions(self, x):
+        return x
+
+    def moved(self, positions, start, end):
+        return positions + (end - start)
+
+    def frame(self, positions):
+        low, half = _low_and_half(positions)
+        return Frame(low, np.eye(positions.shape[-1]), half, np.ones_like(half))
+
+
+@dataclasses.dataclass(frozen=True)
 class LatLon(AbstractCoordinates):
     """Two columns, longitude and latitude in degrees: points of the unit sphere, straight (chord) distances.
 

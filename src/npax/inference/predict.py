@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from ..devices import everywhere, local_mesh, split
-from ..likelihoods import marginals, noiseless
+from ..likelihoods import Categorical, marginals, noiseless
 from ..models import AbstractNeuralProcess
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser
@@ -78,19 +78,19 @@ class Exact:
         return side_by_side(self._column(i, xt) for i in range(len(self.contexts)))
 
     def _column(self, i, xt):
-        standardiser, *context = self.contexts[i]
+        unit, *context = self.contexts[i]
         n = len(xt)
         if n <= CHUNK:  # condition and decode as one program: a single compilation per size of the context
             batch = tuple(a[None] for a in context)
             found = predict(self.model, batch, pad(xt, wide_bucket(n, CHUNK))[None])
-            return restore(np.asarray(found[0])[:, :n], standardiser)
+            return restore(np.asarray(found[0])[:, :n], unit)
         mesh = local_mesh()
         if self._states is None:
             self._states = [_condition(self.model, tuple(context)) for _, *context in self.contexts]
         known, size = everywhere((self.model, self._states[i]), mesh), CHUNK * mesh.size
         chunks = (xt[start : start + size] for start in range(0, n, size))
         found = [np.asarray(_decode(known, pad(chunk, size), mesh)) for chunk in chunks]
-        return restore(np.concatenate(found, axis=1)[:, :n], standardiser)
+        return restore(np.concatenate(found, axis=1)[:, :n], unit)
 
     def __getstate__(self):
         return {**self.__dict__, "_states": None}  # cheap to compute again, large to send
@@ -115,8 +115,15 @@ def outputs(model: AbstractNeuralProcess, y: np.ndarray) -> list[tuple[Standardi
             "A model with `dy` = 1 takes any number, each by itself."
         )
     groups = [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
-    standardisers = [Standardiser.of(group) for group in groups]
+    standardisers = [standardiser(model, group) for group in groups]
     return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
+
+
+def standardiser(model: AbstractNeuralProcess, y: np.ndarray) -> Standardiser:
+    """What brings values `[*contexts n dy]` to the model's unit; classes have none."""
+    if isinstance(model.likelihood, Categorical):
+        return Standardiser.of(y[..., :0, :])
+    return Standardiser.of(y)
 
 
 def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,8 +13,8 @@ from jaxtyping import Array
 from ..devices import everywhere, local_mesh, split
 from ..models import AbstractNeuralProcess
 from .neighbours import Neighbours
-from .normalise import AbstractCoordinates, Frame, Planar, Standardiser
-from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, to_model
+from .normalise import AbstractCoordinates, Frame, Planar
+from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, standardiser, to_model
 from .progress import Progress
 
 OVERLAP = 0.15
@@ -108,7 +108,7 @@ class Tiled:
         self.positions = coordinates.positions(x)
         self.frame = coordinates.frame(self.positions)
         to_model(model, self.positions[:0])
-        self.standardiser = Standardiser.of(y)
+        self.standardiser = standardiser(model, y)
         self.y = self.standardiser(y)
         outputs(model, self.y[:0])
         self.points = self.frame(self.positions)

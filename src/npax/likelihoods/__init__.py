@@ -1,6 +1,7 @@
 """Likelihoods: from raw network outputs to NumPyro distributions."""
 
 from ._base import AbstractLikelihood as AbstractLikelihood
+from .categorical import Categorical as Categorical, OneHotCategorical as OneHotCategorical
 from .gaussian import (
     FunctionAndNoise as FunctionAndNoise,
     HeteroscedasticGaussian as HeteroscedasticGaussian,

@@ -1,10 +1,12 @@
-"""Equal mixtures of Gaussians: the predictions of latent-variable models."""
+"""Equal mixtures, of Gaussians or of classes: the predictions of latent-variable models."""
 
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
+
+from .categorical import OneHotCategorical
 
 BISECTIONS = 60
 
@@ -59,13 +61,17 @@ class NormalMixture(dist.Distribution):
         return 0.5 * (low + high)
 
 
-def mixture(parts: dist.Distribution) -> dist.MixtureSameFamily:
-    """The mixture in equal parts of Gaussians `[k *batch]` with event shape `[dy]`, over their first axis.
+def mixture(parts: dist.Distribution) -> dist.Distribution:
+    """The mixture in equal parts of Gaussians or of classes `[k *batch]`, event shape `[dy]`, over their first axis.
 
-    The columns of `y` share the part: they are dependent where the parts differ.
+    The columns of `y` share the part: they are dependent where the parts differ. Of classes the mean probabilities
+    are all there is to know.
     """
+    if isinstance(parts, OneHotCategorical):
+        log_probs = jax.nn.log_softmax(parts.logits, axis=-1)
+        return OneHotCategorical(jax.nn.logsumexp(log_probs, axis=0) - jnp.log(float(parts.logits.shape[0])))
     if not (isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)):
-        raise TypeError(f"A mixture takes Gaussian parts, got {type(parts).__name__}.")
+        raise TypeError(f"A mixture takes Gaussian parts or classes, got {type(parts).__name__}.")
     loc, scale = (jnp.moveaxis(jnp.asarray(a), 0, -2) for a in (parts.base_dist.loc, parts.base_dist.scale))
     weights = dist.Categorical(logits=jnp.zeros(loc.shape[:-1]))
     return dist.MixtureSameFamily(weights, dist.Normal(loc, scale).to_event(1))

@@ -2,6 +2,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from .categorical import OneHotCategorical
 from .mixture import NormalMixture
 
 
@@ -50,7 +51,10 @@ class NoisyNormal(dist.Distribution):
 
 
 def marginals(distribution: dist.Distribution) -> dist.Distribution:
-    """The distribution of every single value, with event shape `[]`: it has `cdf` and `icdf`."""
+    """The distribution of every single value, with event shape `[]`: it has `cdf` and `icdf`, unless the values are
+    those of a one-hot vector, whose entries are 1 with the probability of their class."""
+    if isinstance(distribution, OneHotCategorical):
+        return dist.BernoulliProbs(distribution.probs)
     if isinstance(distribution, dist.MixtureSameFamily):
         parts = distribution.component_distribution
         assert isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)

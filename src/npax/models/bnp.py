@@ -18,7 +18,7 @@ from ..blocks import (
     masked_mean,
     spread_over_locations,
 )
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ..likelihoods import AbstractLikelihood, Categorical, HeteroscedasticGaussian
 from ._base import at_least_one, clean
 from ._latent import AbstractLatentNeuralProcess
 
@@ -47,7 +47,7 @@ class BNP(AbstractLatentNeuralProcess):
 
     **Arguments:** those of `CNP`.
     **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter.
-    **Pitfalls:** the location and scale of residuals are those of a Gaussian likelihood.
+    **Raises:** `ValueError` for classes: residuals have the location and scale of a number.
     """
 
     path: DeterministicPath
@@ -73,6 +73,11 @@ class BNP(AbstractLatentNeuralProcess):
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, size=size, decoder_layers=len(decoder))
+        if isinstance(likelihood, Categorical):
+            raise ValueError(
+                "A bootstrapping neural process resamples residuals of numbers; `likelihood` is `Categorical`. "
+                "Choose another model for classes, such as `CNP`."
+            )
         e_key, f_key, s_key, a_key, d_key = jr.split(key, 5)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)

@@ -1,4 +1,7 @@
-"""The models of the papers at their published sizes: functions one can read. All take `(dx, dy, *, key)`."""
+"""The models of the papers at their published sizes: functions one can read. All take `(dx, dy, *, key)`.
+
+All but `tnp_nd` take a `likelihood` too: a bounded Gaussian for pixels, classes for an epidemic; the default is that
+of the model."""
 
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
@@ -13,7 +16,7 @@ from ..attention import (
 )
 from ..bias import GeometricRBFBias, KernelBias, RBFNetworkBias
 from ..blocks import MultiHeadAttention
-from ..likelihoods import FunctionAndNoise
+from ..likelihoods import AbstractLikelihood, FunctionAndNoise
 from .bnp import BNP
 from .cnp import CNP
 from .convcnp import ConvCNP
@@ -27,58 +30,83 @@ from .tnp_a import TNPA
 from .tnp_kr import TNPKR
 from .tnp_nd import TNPND
 
+Likelihood = AbstractLikelihood | None
 
-def cnp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
+
+def cnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> CNP:
     """CNP with encoder and decoder of width 256, 0.5 M parameters as all models of the KR2 comparison."""
-    return CNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), key=key)
+    return CNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), likelihood=likelihood, key=key)
 
 
-def np(dx: int, dy: int, *, key: PRNGKeyArray) -> NP:
+def np(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> NP:
     """NP: two encoders and a decoder of width 192, a latent variable of 64."""
-    return NP(dx, dy, encoder=(192, 192, 192), size=192, decoder=(192, 192, 192, 192), key=key)
+    return NP(dx, dy, encoder=(192, 192, 192), size=192, decoder=(192, 192, 192, 192), likelihood=likelihood, key=key)
 
 
-def bnp(dx: int, dy: int, *, key: PRNGKeyArray) -> BNP:
+def bnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> BNP:
     """BNP: encoder and decoder of width 240."""
-    return BNP(dx, dy, encoder=(240, 240, 240), size=240, decoder=(240, 240, 240, 240), key=key)
+    return BNP(dx, dy, encoder=(240, 240, 240), size=240, decoder=(240, 240, 240, 240), likelihood=likelihood, key=key)
 
 
-def canp(dx: int, dy: int, *, key: PRNGKeyArray) -> CNP:
+def canp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> CNP:
     """CANP: width 144, two layers of self-attention and multi-head cross-attention, 8 heads each."""
     cross, rest = jr.split(key)
-    return CNP(dx, dy, attention=MultiHeadAttention(dx, 144, key=cross), layers=2, **_attentive(144, 4), key=rest)
-
-
-def anp(dx: int, dy: int, *, key: PRNGKeyArray) -> NP:
-    """ANP: width 128, multi-head cross-attention of 8 heads, a layer of self-attention of 4 heads in either path."""
-    cross, rest = jr.split(key)
-    return NP(
-        dx, dy, attention=MultiHeadAttention(dx, 128, key=cross), layers=1, heads=4, **_attentive(128, 4), key=rest
+    return CNP(
+        dx,
+        dy,
+        attention=MultiHeadAttention(dx, 144, key=cross),
+        layers=2,
+        **_attentive(144, 4),
+        likelihood=likelihood,
+        key=rest,
     )
 
 
-def banp(dx: int, dy: int, *, key: PRNGKeyArray) -> BNP:
+def anp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> NP:
+    """ANP: width 128, multi-head cross-attention of 8 heads, a layer of self-attention of 4 heads in either path."""
+    cross, rest = jr.split(key)
+    return NP(
+        dx,
+        dy,
+        attention=MultiHeadAttention(dx, 128, key=cross),
+        layers=1,
+        heads=4,
+        **_attentive(128, 4),
+        likelihood=likelihood,
+        key=rest,
+    )
+
+
+def banp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> BNP:
     """BANP: as `canp`, with the bootstrap."""
     cross, rest = jr.split(key)
-    return BNP(dx, dy, attention=MultiHeadAttention(dx, 144, key=cross), layers=2, **_attentive(144, 4), key=rest)
+    return BNP(
+        dx,
+        dy,
+        attention=MultiHeadAttention(dx, 144, key=cross),
+        layers=2,
+        **_attentive(144, 4),
+        likelihood=likelihood,
+        key=rest,
+    )
 
 
-def rcnp(dx: int, dy: int, *, key: PRNGKeyArray) -> RCNP:
+def rcnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> RCNP:
     """RCNP at the size of `cnp`."""
-    return RCNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), key=key)
+    return RCNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), likelihood=likelihood, key=key)
 
 
-def convcnp(dx: int, dy: int, *, key: PRNGKeyArray) -> ConvCNP:
+def convcnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> ConvCNP:
     """ConvCNP for coordinates in [-2, 2]: 64 nodes per unit and 14 blocks on five levels for `dx` = 1; 8 nodes per
     unit and 13 blocks on three levels for `dx` = 2 (and 3: 48 nodes per axis, heavy). 64 channels."""
     if dx == 1:
-        return ConvCNP(dx, dy, spacing=1 / 64, blocks=(1, 1, 2, 2, 2), window=7, key=key)
-    return ConvCNP(dx, dy, spacing=1 / 8, margin=0.5, blocks=(1, 3, 5), window=3, key=key)
+        return ConvCNP(dx, dy, spacing=1 / 64, blocks=(1, 1, 2, 2, 2), window=7, likelihood=likelihood, key=key)
+    return ConvCNP(dx, dy, spacing=1 / 8, margin=0.5, blocks=(1, 3, 5), window=3, likelihood=likelihood, key=key)
 
 
-def tnp_d(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPD:
+def tnp_d(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPD:
     """TNP-D at the size of `tnp_kr_sa`: 6 blocks of width 64, 4 heads of 32, feed-forward 256."""
-    return TNPD(dx, dy, key=key)
+    return TNPD(dx, dy, likelihood=likelihood, key=key)
 
 
 def tnp_nd(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPND:
@@ -86,57 +114,66 @@ def tnp_nd(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPND:
     return TNPND(dx, dy, key=key)
 
 
-def tnp_a(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPA:
+def tnp_a(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPA:
     """TNP-A: as `tnp_d`."""
-    return TNPA(dx, dy, key=key)
+    return TNPA(dx, dy, likelihood=likelihood, key=key)
 
 
-def eqtnp(dx: int, dy: int, *, key: PRNGKeyArray) -> EQTNP:
+def eqtnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> EQTNP:
     """EQTNP: two stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 128."""
-    return EQTNP(dx, dy, key=key)
+    return EQTNP(dx, dy, likelihood=likelihood, key=key)
 
 
-def lbanp(dx: int, dy: int, *, key: PRNGKeyArray) -> LBANP:
+def lbanp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> LBANP:
     """LBANP with 32 pseudo-tokens: three stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 64."""
-    return LBANP(dx, dy, pseudo_tokens=32, key=key)
+    return LBANP(dx, dy, pseudo_tokens=32, likelihood=likelihood, key=key)
 
 
-def pt_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> PTTNP:
+def pt_tnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> PTTNP:
     """PT-TNP with 32 pseudo-tokens: two stacks of 6 blocks of width 64, 4 heads of 16, feed-forward 128."""
-    return PTTNP(dx, dy, pseudo_tokens=32, key=key)
+    return PTTNP(dx, dy, pseudo_tokens=32, likelihood=likelihood, key=key)
 
 
-def te_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> TETNP:
+def te_tnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TETNP:
     """TE-TNP with location updates: 6 blocks of width 64, 4 heads of 32, feed-forward 256, as `tnp_d`."""
-    return TETNP(dx, dy, key=key)
+    return TETNP(dx, dy, likelihood=likelihood, key=key)
 
 
-def te_pt_tnp(dx: int, dy: int, *, key: PRNGKeyArray) -> TEPTTNP:
+def te_pt_tnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TEPTTNP:
     """TE-PT-TNP with 32 pseudo-tokens and location updates: 5 layers of width 64, 4 heads of 16, feed-forward 128."""
-    return TEPTTNP(dx, dy, pseudo_tokens=32, key=key)
+    return TEPTTNP(dx, dy, pseudo_tokens=32, likelihood=likelihood, key=key)
 
 
-def tnp_kr_full(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_full(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: Full: `tnp_kr_sa` with all logits in one array."""
-    return TNPKR(dx, dy, attention=DenseAttention(), bias=lambda key: RBFNetworkBias(4, bases=5, key=key), key=key)
+    return TNPKR(
+        dx,
+        dy,
+        attention=DenseAttention(),
+        bias=lambda key: RBFNetworkBias(4, bases=5, key=key),
+        likelihood=likelihood,
+        key=key,
+    )
 
 
-def tnp_kr_sa(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_sa(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: SA of KR2 §4: scan attention, TISA bias with 5 bases, locations in the tokens; 0.5 M parameters."""
-    return TNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), key=key)
+    return TNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), likelihood=likelihood, key=key)
 
 
-def tnp_kr_sa_invariant(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_sa_invariant(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: SA, translation invariant (KR2 §3.2): as `tnp_kr_sa` without locations in the tokens."""
-    return TNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), locations=False, key=key)
+    return TNPKR(
+        dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), locations=False, likelihood=likelihood, key=key
+    )
 
 
-def tnp_kr_sa_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_sa_rotary(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: SA, translation equivariant and able to tell left from right: rotary products and a geometric bias."""
-    return TNPKR(dx, dy, **_rotary_parts(dx), key=key)
+    return TNPKR(dx, dy, **_rotary_parts(dx), likelihood=likelihood, key=key)
 
 
-def tnp_kr_sa_periodic(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_sa_periodic(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: SA with a periodic kernel beside the RBF network in every head's bias (KR2 §3.1); otherwise `tnp_kr_sa`.
 
     The 24 periods start log-uniform in [0.5, 2], those of the periodic tasks of GP-1D, and are trained.
@@ -147,37 +184,39 @@ def tnp_kr_sa_periodic(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
         periods = 2.0 ** jr.uniform(drawn, (4,), minval=-1.0, maxval=1.0)
         return RBFNetworkBias(4, bases=5, key=network) + KernelBias([ExpSineSquared(p, gamma=10.0) for p in periods])
 
-    return TNPKR(dx, dy, bias=bias, key=key)
+    return TNPKR(dx, dy, bias=bias, likelihood=likelihood, key=key)
 
 
-def tnp_kr_perf(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_perf(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: PERF (KR1's Fast): FAVOR+ with 64 features, locations in the tokens."""
-    return TNPKR(dx, dy, attention=lambda key: FavorAttention(32, features=64, key=key), key=key)
+    return TNPKR(dx, dy, attention=lambda key: FavorAttention(32, features=64, key=key), likelihood=likelihood, key=key)
 
 
-def tnp_kr_perf_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_perf_rotary(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: PERF, translation equivariant: its 64 features are turned by the locations."""
 
     def attention(key):
         rotary, draws = jr.split(key)
         return FavorAttention(32, features=64, rotary=RotaryCoordinates(4, 64, dx, key=rotary), key=draws)
 
-    return TNPKR(dx, dy, attention=attention, locations=False, key=key)
+    return TNPKR(dx, dy, attention=attention, locations=False, likelihood=likelihood, key=key)
 
 
-def tnp_kr_dka(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_dka(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: DKA (KR2 §3.4): deep kernel attention of rank 128, locations in the tokens and in the kernel."""
-    return TNPKR(dx, dy, attention=lambda key: DeepKernelAttention(64, dx, hidden=96, key=key), key=key)
+    return TNPKR(
+        dx, dy, attention=lambda key: DeepKernelAttention(64, dx, hidden=96, key=key), likelihood=likelihood, key=key
+    )
 
 
-def tnp_kr_dka_rotary(dx: int, dy: int, *, key: PRNGKeyArray) -> TNPKR:
+def tnp_kr_dka_rotary(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
     """TNP-KR: DKA, translation equivariant: the kernel's 128 features are turned by the locations."""
 
     def attention(key):
         rotary, rest = jr.split(key)
         return DeepKernelAttention(64, dx, hidden=96, rotary=RotaryCoordinates(1, 128, dx, key=rotary), key=rest)
 
-    return TNPKR(dx, dy, attention=attention, locations=False, key=key)
+    return TNPKR(dx, dy, attention=attention, locations=False, likelihood=likelihood, key=key)
 
 
 def gp_universal(*, key: PRNGKeyArray) -> TNPKR:

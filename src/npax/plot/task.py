@@ -19,13 +19,15 @@ def task_panels(
     std: ArrayLike,
     truth: ArrayLike,
     context: tuple[ArrayLike, ArrayLike],
+    *,
+    coords: str = "planar",
 ) -> None:
     """A 2-D task in the four panels of KR2's figures: observations, standard deviation, mean, truth.
 
     Observations, prediction and truth share their colours, so that they can be compared by eye.
 
     **Shapes:** `x [nx]`, `y [ny]`: the nodes of a grid; `mean`, `std`, `truth [ny nx]`; `context`: a pair of locations
-    `[nc 2]` and values `[nc]`. `axes`: four of them.
+    `[nc 2]` and values `[nc]`. `axes`: four of them. `coords`: "latlon" for longitudes and latitudes (coastlines).
     """
     if len(axes) != 4:
         raise ValueError(f"`axes` must be four, got {len(axes)}.")
@@ -33,9 +35,9 @@ def task_panels(
     mean, truth = np.asarray(mean, float), np.asarray(truth, float)
     low, high = robust_limits(truth)
     limits = (float(low), float(high))
-    points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), cmap=MAPS[0], limits=limits)
-    field(axes[1], x, y, std, cmap=MAPS[1])
-    field(axes[2], x, y, mean, cmap=MAPS[0], limits=limits)
-    field(axes[3], x, y, truth, cmap=MAPS[0], limits=limits)
+    points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)
+    field(axes[1], x, y, std, coords=coords, cmap=MAPS[1])
+    field(axes[2], x, y, mean, coords=coords, cmap=MAPS[0], limits=limits)
+    field(axes[3], x, y, truth, coords=coords, cmap=MAPS[0], limits=limits)
     for ax, title in zip(axes, TITLES, strict=True):
         ax.set(title=title, xticks=[], yticks=[], xlim=axes[3].get_xlim(), ylim=axes[3].get_ylim())

@@ -3,6 +3,7 @@
 from ._base import AbstractTasks as AbstractTasks
 from .array import ArrayTask as ArrayTask
 from .curriculum import Curriculum as Curriculum, Stage as Stage
+from .directory import from_directory as from_directory
 from .gp import (
     AbstractGPTask as AbstractGPTask,
     GPPosteriorTask as GPPosteriorTask,
@@ -20,5 +21,37 @@ from .gp_kernels import (
     ScaledRBFPrior as ScaledRBFPrior,
 )
 from .gp_shift import GPShiftTask as GPShiftTask, gp_1d_shift as gp_1d_shift
+from .gridded import (
+    CENTRAL_EUROPE as CENTRAL_EUROPE,
+    NORTHERN_EUROPE as NORTHERN_EUROPE,
+    WESTERN_EUROPE as WESTERN_EUROPE,
+    GriddedTask as GriddedTask,
+    Region as Region,
+    gridded as gridded,
+)
+from .image import (
+    ImageTask as ImageTask,
+    TranslatedImageTask as TranslatedImageTask,
+    image_completion as image_completion,
+    image_completion_anp as image_completion_anp,
+    image_completion_kr1 as image_completion_kr1,
+    translated_images as translated_images,
+)
+from .kolmogorov import (
+    KolmogorovTask as KolmogorovTask,
+    kolmogorov_flow as kolmogorov_flow,
+    velocity_of as velocity_of,
+    vorticity_of as vorticity_of,
+)
+from .pixels import (
+    AbstractPixelChoice as AbstractPixelChoice,
+    ContextAmongTargets as ContextAmongTargets,
+    ContextAndRest as ContextAndRest,
+    NestedSizes as NestedSizes,
+    pixel_coordinates as pixel_coordinates,
+)
 from .posterior import PosteriorTask as PosteriorTask
 from .prior import GPPrior as GPPrior
+from .scaling import Scaling as Scaling
+from .sir import SIRForecastTask as SIRForecastTask, SIRTask as SIRTask, sir_lattice as sir_lattice
+from .stations import StationTask as StationTask, days as days, neighbourhoods as neighbourhoods

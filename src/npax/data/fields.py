@@ -1,0 +1,125 @@
+"""Fields and stations that the user has on disk: nothing of them comes with the package."""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .images import VARIABLE
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Rainfall(NamedTuple):
+    """Stations: `lon`, `lat` in degrees, `elevation` in metres, `rain` in millimetres a summer, each `[n]`."""
+
+    lon: np.ndarray
+    lat: np.ndarray
+    elevation: np.ndarray
+    rain: np.ndarray
+
+
+class Ozone(NamedTuple):
+    """Stations: `lon`, `lat [sites]` in degrees; `ozone [days sites]` in ppb, NaN where missing; `date [days]`."""
+
+    lon: np.ndarray
+    lat: np.ndarray
+    ozone: np.ndarray
+    date: np.ndarray
+
+
+ERA5_LICENCE = "Copernicus: free to use with the note 'contains modified Copernicus Climate Change Service information'"
+
+
+def era5_europe(path: str | Path | None = None) -> xr.Dataset:
+    """ERA5 temperature at 2 m over Europe, every 6 hours from 1 to 5 July 2022: `t2m (time lat lon)` in kelvin and
+    `elevation (lat lon)` in metres, every 0.25 degrees from 35 to 60 N and 10 W to 30 E.
+
+    **Arguments:** `path`: of the file or of its folder, default the folder that the environment variable NPAX_DATA
+    names. **Raises:** `FileNotFoundError` where it is not there, `ValueError` where it does not hold such arrays.
+    """
+    return _era5("era5_europe_2022_07.npz", "ERA5 over Europe", path)
+
+
+def era5_uk(path: str | Path | None = None) -> xr.Dataset:
+    """As `era5_europe`: hourly over the British Isles in March 2019, 50 to 58 N and 10 W to 2 E."""
+    return _era5("era5_uk_2019_03.npz", "ERA5 over the British Isles", path)
+
+
+def rainfall(path: str | Path | None = None) -> Rainfall:
+    """Mean rainfall from June to August, 1950 to 2010, at 1,720 stations of North America (GHCN 2). `path` and errors
+    as for `era5_europe`."""
+    names = ("longitude", "latitude", "elevation_m", "precip_tenth_mm")
+    licence = "GPL (>= 2), of the R package fields that the file is from; GHCN is US government data"
+    path = find(
+        "na_rainfall.csv", "Rainfall of North America", f"a table with the columns {', '.join(names)}", licence, path
+    )
+    with path.open() as file:
+        table = np.genfromtxt(file, delimiter=",", names=True)
+    missing = [name for name in names if name not in (table.dtype.names or ())]
+    if missing:
+        raise ValueError(f"'{path}' has no column {', '.join(missing)}; it takes {', '.join(names)}.")
+    lon, lat, elevation, rain = (table[name] for name in names)
+    return Rainfall(lon, lat, elevation, rain / 10)
+
+
+def ozone(path: str | Path | None = None) -> Ozone:
+    """Daily means over 8 hours of ozone at 153 stations of the Midwest of the US, 3 June to 31 August 1987; 4 % are
+    missing. `path` and errors as for `era5_europe`."""
+    licence = "GPL (>= 2), of the R package fields that the file is from"
+    arrays = _arrays("ozone_midwest.npz", "Ozone of the Midwest", ("lon", "lat", "ozone", "date"), licence, path)
+    return Ozone(**arrays)
+
+
+def find(name: str, title: str, contents: str, licence: str, path: str | Path | None) -> Path:
+    """The file `name`, at `path`, in the folder `path` or, without one, in the folder that NPAX_DATA names.
+
+    **Raises** `FileNotFoundError`, which says what to put where and under what licence it comes.
+    """
+    folder = os.environ.get(VARIABLE)
+    remedy = (
+        f"put '{name}' ({contents}) into a folder and name it by the environment variable {VARIABLE}, by `--data` or "
+        f"by `path`. Licence: {licence}."
+    )
+    if path is None and not folder:
+        raise FileNotFoundError(f"{title} does not come with npax: {remedy}")
+    place = Path(folder or ".") if path is None else Path(path)
+    place = place / name if place.is_dir() else place
+    if not place.is_file():
+        raise FileNotFoundError(f"There is no '{place}': {remedy}")
+    return place
+
+
+def _era5(name, title, path):
+    try:
+        import xarray as xr
+    except ImportError as error:
+        raise ImportError("Grids need xarray: pip install 'npax[geo]'.") from error
+    wanted = ("t2m", "time", "lat", "lon", "elevation")
+    arrays = _arrays(name, title, wanted, ERA5_LICENCE, path)
+    return xr.Dataset(
+        {
+            "t2m": (("time", "lat", "lon"), arrays["t2m"], {"units": "K", "long_name": "temperature at 2 m"}),
+            "elevation": (("lat", "lon"), arrays["elevation"], {"units": "m"}),
+        },
+        {
+            "time": arrays["time"].astype("datetime64[s]").astype("datetime64[ns]"),
+            "lat": ("lat", arrays["lat"], {"units": "degrees_north"}),
+            "lon": ("lon", arrays["lon"], {"units": "degrees_east"}),
+        },
+    )
+
+
+def _arrays(name, title, wanted, licence, path):
+    path = find(name, title, f"arrays {', '.join(wanted)}", licence, path)
+    try:
+        with np.load(io.BytesIO(path.read_bytes())) as file:
+            return {key: file[key] for key in wanted}
+    except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"'{path}' does not hold {title}: {error}. It takes arrays {', '.join(wanted)}.") from error

@@ -1,0 +1,111 @@
+"""A directory of one's own data sets as tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+
+from ..inference import Standardiser, coordinates
+from .stations import StationTask
+
+READERS = (".csv", ".parquet", ".nc", ".zarr")
+
+
+def from_directory(
+    path: str | Path,
+    x: Sequence[str],
+    y: str | Sequence[str],
+    *,
+    coords: str = "planar",
+    low: int = 1,
+    high: int | None = None,
+    nt: int | None = None,
+) -> StationTask:
+    """Tasks from a directory of files, each of which is one field or data set: one model is trained on all of them.
+
+    ```python
+    tasks = npax.tasks.from_directory("surveys/", x=["easting", "northing"], y="lead")
+    model = npax.fit(npax.models.presets.tnp_kr_sa(2, 1, key=key), tasks, steps=5000, key=key).model
+    npax.NeuralProcessRegressor(model=model).fit(X, y)  # a new survey
+    ```
+
+    Every draw picks a file and cuts it into context and targets anew. Files of different sizes are padded to the
+    largest and masked. Locations fill [-2, 2] and values have mean 0 and standard deviation 1 in each file, as
+    `NeuralProcessRegressor` has it.
+
+    **Arguments:**
+
+    - `path`: the directory, of .csv, .parquet, .nc and .zarr; other files are not looked at.
+    - `x`, `y`: columns of tables; coordinates and variables of NetCDF and Zarr, which are laid out with one row per
+      value. Text in them is an error, and so is NaN in `x`; NaN in `y` is missing.
+    - `coords`: "planar", or "latlon" for `x` = longitude and latitude (then the model takes three coordinates).
+    - `low`, `high`, `nt`: as for `StationTask`, `high` half of the largest file.
+
+    **Raises:** `ValueError` which names the file; `FileNotFoundError` where there are none.
+    **Pitfalls:** all is in memory, each file as large as the largest. Some dozens of files make a specialist of what
+    they have in common; with a few, fine-tune a pretrained model instead (`npax.finetune`).
+    """
+    folder, ys = Path(path), [y] if isinstance(y, str) else list(y)
+    if not folder.is_dir():
+        raise FileNotFoundError(f"`path` must be a directory, and there is no '{folder}'.")
+    files = sorted(file for file in folder.iterdir() if file.suffix in READERS)
+    if not files:
+        raise FileNotFoundError(f"'{folder}' holds none of {', '.join(READERS)}: put one file per data set there.")
+    parts = [_points(file, list(x), ys, coords) for file in files]
+    n = max(len(values) for _, values in parts)
+    locations = jnp.asarray(np.stack([_padded(a, n) for a, _ in parts]), jnp.float32)
+    values = jnp.asarray(np.stack([_padded(b, n) for _, b in parts]), jnp.float32)
+    valid = jnp.asarray(np.arange(n) < np.array([[len(b)] for _, b in parts]))
+    return StationTask(locations, values, valid, low=low, high=n // 2 if high is None else high, nt=nt)
+
+
+def _points(file, x, ys, coords):
+    """Locations and values of a file, as a model wants them."""
+    table = _read(file)
+    for name in (*x, *ys):
+        if name not in table:
+            raise ValueError(f"'{file}' has no '{name}'; it has: {', '.join(map(str, table.columns))}.")
+        if not np.issubdtype(np.asarray(table[name]).dtype, np.number):
+            raise ValueError(f"'{name}' of '{file}' is not of numbers: correct the file or leave the column out.")
+    locations, values = (table[names].to_numpy(np.float64) for names in (x, ys))
+    bad = ~np.isfinite(locations).all(axis=1)
+    if bad.any():
+        raise ValueError(f"'{file}' has {bad.sum():,} rows where {', '.join(x)} is NaN or infinite: remove them.")
+    there = np.isfinite(values).all(axis=1)
+    if there.sum() < 2:
+        raise ValueError(f"'{file}' has {there.sum()} values of {', '.join(ys)}: a data set needs two at least.")
+    system = coordinates(coords)
+    try:
+        positions = system.positions(locations[there])
+    except ValueError as error:
+        raise ValueError(f"'{file}': {error}") from error
+    return system.frame(positions)(positions), Standardiser.of(values[there])(values[there])
+
+
+def _read(file):
+    try:
+        import pandas as pd
+        import xarray as xr
+    except ImportError as error:
+        raise ImportError("Reading tables and grids needs pandas and xarray: pip install 'npax[geo]'.") from error
+    try:
+        match file.suffix:
+            case ".csv":
+                return pd.read_csv(file)
+            case ".parquet":
+                return pd.read_parquet(file)
+            case ".nc":
+                with xr.open_dataset(file) as dataset:
+                    return dataset.to_dataframe().reset_index()
+            case _:
+                with xr.open_zarr(file) as dataset:
+                    return dataset.to_dataframe().reset_index()
+    except (ValueError, OSError, KeyError) as error:  # of pandas: no columns, no table, no text
+        raise ValueError(f"'{file}' cannot be read: {error}") from error
+
+
+def _padded(rows, n):
+    return np.pad(rows, ((0, n - len(rows)), (0, 0)))

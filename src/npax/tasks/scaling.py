@@ -1,0 +1,44 @@
+"""The units of tasks cut out of one large data set: those of the part that a model is trained on."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """Shift and scale of each column of `x` and `y`: means and standard deviations.
+
+    Other parts of the data set take those of the training part, so that a model meets what is new there as new.
+    """
+
+    x_mean: tuple[float, ...]
+    x_std: tuple[float, ...]
+    y_mean: tuple[float, ...]
+    y_std: tuple[float, ...]
+
+    @classmethod
+    def of(cls, x: np.ndarray, y: np.ndarray) -> Scaling:
+        """From rows `x [n dx]`, `y [n dy]`; NaN is left out. A column that does not vary keeps its unit."""
+        return cls(*_mean_and_std(x), *_mean_and_std(y))
+
+    def x(self, x: ArrayLike) -> np.ndarray:
+        """Locations `[... dx]` in the unit of the tasks."""
+        return (np.asarray(x, np.float64) - self.x_mean) / self.x_std
+
+    def y(self, y: ArrayLike) -> np.ndarray:
+        """Values `[... dy]` in the unit of the tasks."""
+        return (np.asarray(y, np.float64) - self.y_mean) / self.y_std
+
+    def undo(self, y: ArrayLike) -> np.ndarray:
+        """Values `[... dy]` back in their own units."""
+        return np.asarray(y, np.float64) * self.y_std + self.y_mean
+
+
+def _mean_and_std(rows):
+    rows = np.asarray(rows, np.float64)
+    std = np.nanstd(rows, axis=0)
+    return tuple(np.nanmean(rows, axis=0).tolist()), tuple(np.where(std > 0, std, 1.0).tolist())

@@ -1,0 +1,130 @@
+"""Scattered observations that one has: stations, floats, files of one's own."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from scipy.spatial import KDTree
+
+from ..inference import coordinates
+from ._base import AbstractTasks
+from .scaling import Scaling
+from .split import check_sizes, split
+
+
+class StationTask(AbstractTasks):
+    r"""Data sets of scattered observations, each cut anew into context and targets at every draw.
+
+    A draw picks a data set and shows $n \sim U\{\texttt{low}, \dots, \texttt{high}\}$ of its observations; up to `nt`
+    of the others are the targets (default: all). What is missing is neither.
+
+    **Arguments:** `x`, `y`: data sets padded to the largest; `valid`: which observations there are.
+    **See** `days` (the same stations at many times), `neighbourhoods` (many stations once), `from_directory`.
+    """
+
+    x: Float[Array, "sets n dx"]
+    y: Float[Array, "sets n dy"]
+    valid: Bool[Array, "sets n"]
+    low: int = eqx.field(static=True)
+    high: int = eqx.field(static=True)
+    nt: int = eqx.field(static=True)
+
+    def __init__(
+        self,
+        x: Float[Array, "sets n dx"],
+        y: Float[Array, "sets n dy"],
+        valid: Bool[Array, "sets n"],
+        *,
+        low: int = 1,
+        high: int,
+        nt: int | None = None,
+    ):
+        if not len(x):
+            raise ValueError("There must be at least one data set, got none.")
+        self.x, self.y, self.valid, self.low, self.high = x, y, valid, low, high
+        self.nt = check_sizes(low, high, nt, x.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def sample(self, key):
+        which, choice = jr.split(key)
+        i = jr.randint(which, (), 0, len(self))
+        return split(choice, self.x[i], self.y[i], self.valid[i], low=self.low, high=self.high, nt=self.nt)
+
+
+def days(
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    scaling: Scaling | None = None,
+    low: int = 5,
+    high: int | None = None,
+    nt: int | None = None,
+) -> tuple[StationTask, Scaling]:
+    """The same stations at many times: every time is a data set, and stations that are silent then are missing.
+
+    **Arguments:** `x [stations dx]`; `y [times stations]`, NaN where missing; `scaling`: of the times a model was
+    trained on (default: of these); `low`, `high`, `nt`: as for `StationTask`, `high` two thirds of the stations.
+    **Returns:** the tasks and their scaling. Times without two values are left out.
+    """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if y.ndim != 2 or y.shape[1] != len(x):
+        raise ValueError(f"`y` must have the shape (times, {len(x)}), one column per row of `x`; got {y.shape}.")
+    y = y[np.isfinite(y).sum(axis=1) >= 2]
+    if not len(y):
+        raise ValueError("`y` has no time with two values or more.")
+    scaling = Scaling.of(x, y.reshape(-1, 1)) if scaling is None else scaling
+    high = 2 * len(x) // 3 if high is None else high
+    everywhere = np.broadcast_to(scaling.x(x), (*y.shape, x.shape[1]))
+    tasks = _stations(everywhere, scaling.y(y[..., None]), np.isfinite(y), low=low, high=high, nt=nt)
+    return tasks, scaling
+
+
+def neighbourhoods(
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    centres: np.ndarray | None = None,
+    size: int = 256,
+    most: int = 4096,
+    coords: str = "planar",
+    seed: int = 0,
+    low: int = 5,
+    high: int | None = None,
+    nt: int | None = None,
+) -> StationTask:
+    """Many stations once: a data set is a station and the `size` - 1 nearest to it, wherever they are.
+
+    Locations fill [-2, 2] and values have mean 0 and standard deviation 1 in each neighbourhood, as
+    `NeuralProcessRegressor` has it in its tiles: a model trained on these tasks can be handed to it.
+
+    **Arguments:** `x [n dx]`, `y [n]` or `[n dy]`, finite; `centres`: rows of `x` around which to cut (default: all;
+    a mask or indices that keep training and testing apart); at most `most` of them are drawn by `seed`; `coords`:
+    "planar" or "latlon" (longitude, latitude; then three columns); `low`, `high`, `nt`: as for `StationTask`, `high`
+    half of `size`.
+
+    **Pitfalls:** neighbourhoods overlap: centres on either side of a border share stations, so leave a gap.
+    """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64).reshape(len(x), -1)
+    if not 2 <= size <= len(x):
+        raise ValueError(f"`size` must be between 2 and the number of stations, {len(x):,}; got {size}.")
+    system = coordinates(coords)
+    positions = system.positions(x)
+    rows = np.arange(len(x)) if centres is None else np.arange(len(x))[centres]
+    if not len(rows):
+        raise ValueError("`centres` must name at least one station, got none.")
+    rows = np.random.default_rng(seed).permutation(rows)[:most]
+    near = KDTree(positions).query(positions[rows], size)[1]
+    local, values = positions[near], y[near]
+    spread = values.std(axis=1, keepdims=True)
+    values = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    everywhere = np.ones(near.shape, bool)
+    high = size // 2 if high is None else high
+    return _stations(system.frame(local)(local), values, everywhere, low=low, high=high, nt=nt)
+
+
+def _stations(x, y, valid, **sizes):
+    x, y = (jnp.asarray(np.nan_to_num(a), jnp.float32) for a in (x, y))
+    return StationTask(x, y, jnp.asarray(valid), **sizes)

@@ -1,0 +1,80 @@
+"""Processes of several outputs against the dense textbook formula, and their fit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+from npax import Task
+from npax.gp import CoregionalisedGP, maximum_likelihood, maximum_likelihood_gp
+
+
+def between_outputs(gp):
+    with jax.enable_x64(True):
+        u = np.asarray(gp.rotation)
+    return u @ np.diag(np.exp(gp.log_variance)) @ u.T
+
+
+def dense(gp, x, z):
+    """Covariances between all outputs at `x` and all at `z`, `[n dy, m dy]`, without noise."""
+    away = (x[:, None] - z[None]) / np.exp(gp.log_scale)
+    return np.kron(np.exp(-0.5 * np.sum(away**2, axis=-1)), between_outputs(gp))
+
+
+@pytest.fixture(scope="module")
+def gp():
+    with jax.enable_x64(True):
+        return CoregionalisedGP(
+            jnp.log(jnp.array([0.7, 2.0])), jnp.log(jnp.array([1.5, 0.2])), jnp.log(jnp.array(0.04)), jnp.array([0.3])
+        )
+
+
+@pytest.mark.parametrize("junk", [0.0, np.nan])
+def test_the_posterior_is_that_of_the_dense_formula(gp, junk, rng):
+    n, m = 9, 4
+    x, z, y = rng.uniform(-2, 2, (n, 2)), rng.uniform(-2, 2, (m, 2)), rng.normal(size=(n, 2))
+    k = dense(gp, x, x) + 0.04 * np.eye(2 * n)
+    cross = dense(gp, x, z)
+    mean = cross.T @ np.linalg.solve(k, y.ravel())
+    variance = np.diag(dense(gp, z, z) - cross.T @ np.linalg.solve(k, cross))
+    evidence = scipy.stats.multivariate_normal(np.zeros(2 * n), k).logpdf(y.ravel())
+    padded = [np.concatenate([a, np.full((3, 2), junk)]) for a in (x, y)]
+    with jax.enable_x64(True):
+        found = jax.jit(lambda *data: gp.posterior(*data))(*map(jnp.asarray, (*padded, z)), jnp.arange(n + 3) < n)
+    np.testing.assert_allclose(found[0].ravel(), mean, atol=1e-9)
+    np.testing.assert_allclose(found[1].ravel(), variance, atol=1e-9)
+    assert float(found[2]) == pytest.approx(evidence, abs=1e-8)
+    assert np.abs(cross).max() > 0.1
+
+
+def test_outputs_are_correlated_and_the_rotation_keeps_what_is_turned(gp):
+    b = between_outputs(gp)
+    assert b[0, 1] == pytest.approx(b[1, 0]) and abs(b[0, 1]) > 0.1
+    np.testing.assert_allclose(np.linalg.eigvalsh(b), [0.2, 1.5], rtol=1e-12)
+
+
+def test_the_fit_finds_what_the_data_were_drawn_from(gp, rng):
+    n = 60
+    x = rng.uniform(-2, 2, (n, 2))
+    y = (np.linalg.cholesky(dense(gp, x, x) + 0.04 * np.eye(2 * n)) @ rng.normal(size=2 * n)).reshape(n, 2)
+    mask = np.ones(n, bool)
+    found = maximum_likelihood(jnp.asarray(x), jnp.asarray(y), jnp.asarray(mask))
+    np.testing.assert_allclose(np.exp(found.log_scale), [0.7, 2.0], rtol=0.4)
+    assert np.exp(found.log_noise) == pytest.approx(0.04, rel=0.4)
+    with jax.enable_x64(True):
+        data = jnp.asarray(x), jnp.asarray(y), jnp.asarray(x[:0]), jnp.asarray(mask)
+        assert found.posterior(*data)[2] > gp.posterior(*data)[2]  # no parameters have more evidence, the true neither
+    b = between_outputs(found)
+    assert (
+        np.sign(b[0, 1]) == np.sign(between_outputs(gp)[0, 1])
+        and np.linalg.eigvalsh(b) @ [5, 0] < np.linalg.eigvalsh(b)[1] < 5
+    )
+
+    z = rng.uniform(-2, 2, (40, 2)).astype(np.float32)
+    task = Task.of(x, y, z, np.zeros((40, 2)))
+    prediction = maximum_likelihood_gp(task)
+    assert prediction.batch_shape == (40,) and prediction.event_shape == (2,)
+    assert float(prediction.variance.min()) >= 0.9 * float(np.exp(found.log_noise))
+    alone = maximum_likelihood_gp(Task.of(x[:0], y[:0], z, np.zeros((40, 2))))
+    assert np.isfinite(alone.mean).all() and np.allclose(alone.mean, 0)

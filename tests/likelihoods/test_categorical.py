@@ -1,0 +1,121 @@
+"""Classes: against scipy and numpyro's multinomial, at the extremes, in mixtures, samples and predictions."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+import scipy.special
+import scipy.stats
+from laws import TINY, rotary
+
+import npax
+from npax.inference import Exact, Lattice, Planar, Tiled
+from npax.likelihoods import Categorical, OneHotCategorical, marginals, mixture, noiseless
+
+
+@pytest.fixture
+def drawn(getkey):
+    d = Categorical(3)(2 * jr.normal(getkey(), (50, 3)))
+    return d, d.sample(getkey())
+
+
+def test_it_is_a_multinomial_of_one_trial(drawn):
+    d, y = drawn
+    assert d.batch_shape == (50,) and d.event_shape == (3,) and y.dtype == jnp.float32
+    with jax.numpy_dtype_promotion("standard"):
+        same = dist.MultinomialLogits(d.logits, 1)
+        assert np.allclose(d.log_prob(y), same.log_prob(y), atol=1e-5)
+        assert np.allclose(d.mean, same.mean, atol=1e-6) and np.allclose(d.variance, same.variance, atol=1e-6)
+
+
+def test_likelihood_and_entropy_are_scipys(drawn):
+    d, y = drawn
+    p = scipy.special.softmax(np.asarray(d.logits, float), axis=-1)
+    taken = np.take_along_axis(p, np.argmax(y, axis=-1)[:, None], axis=-1)[:, 0]
+    np.testing.assert_allclose(d.log_prob(y), np.log(taken), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(d.entropy(), scipy.stats.entropy(p, axis=-1), atol=1e-5)
+    assert d.entropy().max() <= np.log(3) + 1e-6
+
+
+def test_samples_are_one_hot_and_as_frequent_as_probable():
+    d = OneHotCategorical(jnp.log(jnp.array([[0.2, 0.5, 0.3]])))
+    y = d.sample(jr.key(0), (20_000,))
+    assert y.shape == (20_000, 1, 3) and set(np.unique(y)) == {0.0, 1.0} and (y.sum(axis=-1) == 1).all()
+    assert np.allclose(y.mean(axis=0), [[0.2, 0.5, 0.3]], atol=0.02)
+
+
+@pytest.mark.parametrize("extreme", [-1e4, 1e4])
+def test_extreme_logits_keep_everything_finite(extreme):
+    raw = jnp.zeros((1, 3)).at[0, 1].set(extreme)
+    for y in np.eye(3, dtype=np.float32):
+        value, slope = jax.value_and_grad(lambda raw, y=y: Categorical(3)(raw).log_prob(y[None])[0])(raw)
+        assert jnp.isfinite(value) and jnp.isfinite(slope).all()
+    assert jnp.isfinite(Categorical(3)(raw).entropy()).all()
+
+
+def test_marginals_are_the_entries(drawn):
+    d, _ = drawn
+    single = marginals(d)
+    assert single.batch_shape == (50, 3) and single.event_shape == ()
+    assert np.allclose(single.mean, d.mean) and np.allclose(single.variance, d.variance)
+    assert noiseless(d) is d
+
+
+def test_a_mixture_has_the_mean_probabilities():
+    parts = OneHotCategorical(jnp.array([[[50.0, 0.0, 0.0]], [[0.0, 50.0, 0.0]]]))
+    mixed = mixture(parts)
+    assert mixed.batch_shape == (1,) and np.allclose(mixed.probs, [[0.5, 0.5, 0.0]], atol=1e-6)
+    averaged_logits = OneHotCategorical(parts.logits.mean(axis=0))
+    third = jnp.array([[0.0, 0.0, 1.0]])
+    assert mixed.log_prob(third)[0] < -40 and averaged_logits.log_prob(third)[0] > -30
+
+
+def test_a_single_class_is_refused():
+    with pytest.raises(ValueError, match="at least 2, got 1"):
+        Categorical(1)
+
+
+def test_models_of_residuals_are_refused(getkey):
+    with pytest.raises(ValueError, match="Categorical"):
+        npax.BNP(2, 3, likelihood=Categorical(3), key=getkey())
+
+
+@pytest.fixture(scope="module")
+def classes():
+    """A model of three classes, observed at random cells and asked for on all of a lattice."""
+    model = npax.TNPKR(2, 3, rotary=rotary(2), locations=False, likelihood=Categorical(3), **TINY, key=jr.key(1))
+    model = jax.tree.map(lambda a: 1.5 * a, model)  # fresh models hardly mind where they look
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(-8, 8, (40, 2)) / 4.0, np.eye(3)[rng.integers(0, 3, 40)]
+    return model, x, y, np.stack(np.meshgrid(*2 * (np.arange(-8, 8) / 4,)), axis=-1).reshape(-1, 2)
+
+
+def test_predictions_are_probabilities_in_the_units_of_classes(classes):
+    """One-hot values are not standardised: the model answers as it does to raw values."""
+    model, x, y, xt = classes
+    found = Exact(model, x, y, Lattice())(xt)
+    direct = eqx.filter_jit(model)(*(jnp.asarray(a, jnp.float32) for a in (x, y, xt)))
+    np.testing.assert_allclose(found.mean, direct.mean, atol=1e-5)
+    np.testing.assert_allclose(found.mean.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(found.variance, found.mean * (1 - found.mean), atol=1e-5)
+    assert np.abs(Exact(model, x, y, Planar())(2 * xt).mean - found.mean).max() > 1e-3
+
+
+def test_tiles_that_see_all_of_a_lattice_answer_as_one(classes):
+    model, x, y, xt = classes
+    moved = np.array([100.0, -50.0])  # nothing is scaled, and the model sees differences only
+    whole, tiled = Exact(model, x, y, Lattice())(xt), Tiled(model, x + moved, y, Lattice(), size=64)(xt + moved)
+    np.testing.assert_allclose(tiled.mean, whole.mean, atol=1e-5)
+    few = Tiled(model, x, y, Lattice(), size=16)(xt).mean
+    np.testing.assert_allclose(few.sum(axis=1), 1, atol=1e-5)
+    assert np.abs(few - whole.mean).max() > 1e-4
+
+
+def test_joint_samples_of_classes_are_one_hot(classes):
+    model, x, y, xt = classes
+    for method in ("ar", "independent"):
+        drawn = np.asarray(npax.sample(model, x[:10], y[:10], xt[:5], 3, key=jr.key(0), method=method))
+        assert drawn.shape == (3, 5, 3) and set(np.unique(drawn)) <= {0.0, 1.0} and (drawn.sum(axis=-1) == 1).all()

@@ -1,0 +1,116 @@
+"""Blocks of a field whose every value says where it is."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+import xarray as xr
+
+from npax.tasks import Region, gridded
+
+LAT, LON = np.arange(60.0, 49.9, -0.5), np.arange(-10.0, 10.1, 0.5)
+TIME = np.datetime64("2022-07-01", "ns") + np.arange(8) * np.timedelta64(6, "h")
+HOURS = 6.0 * np.arange(8)
+REGION = Region((52.0, 56.0), (-4.0, 4.0))
+SIZES = {"crop": (3, 4, 2), "low": 1, "high": 8}
+
+
+def field(lat, lon, hours):
+    return 100.0 + lat + 0.01 * lon + 20.0 * hours
+
+
+def dataset(lat=LAT, lon=LON):
+    t, i, j = np.meshgrid(HOURS, lat, lon, indexing="ij")
+    height = 10.0 * lat[:, None] - lon
+    return xr.Dataset(
+        {"t2m": (("time", "lat", "lon"), field(i, j, t)), "elevation": (("lat", "lon"), height)},
+        {"time": TIME, "lat": lat, "lon": lon},
+    )
+
+
+def drawn(tasks, n=64):
+    return jax.jit(jax.vmap(tasks.sample))(jr.split(jr.key(0), n))
+
+
+def places(tasks, x):
+    """Latitude, longitude, hours since the start and elevation of rows of x."""
+    columns = np.asarray(x, float) * tasks.scaling.x_std + tasks.scaling.x_mean
+    columns[..., 2] -= (TIME[0] - np.datetime64(0, "ns")) / np.timedelta64(1, "h")
+    return columns
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return gridded(dataset(), "t2m", region=REGION, **SIZES)
+
+
+def test_every_value_is_that_of_its_place(tasks):
+    batch = drawn(tasks)
+    for x, y, mask in ((batch.xc, batch.yc, batch.mask_c), (batch.xt, batch.yt, batch.mask_t)):
+        lat, lon, hours, height = np.moveaxis(places(tasks, x)[mask], -1, 0)
+        np.testing.assert_allclose(tasks.scaling.undo(y)[mask][:, 0], field(lat, lon, hours), atol=2e-3)
+        np.testing.assert_allclose(height, 10 * lat - lon, atol=1e-3)
+        assert lat.min() > 51.99 and lat.max() < 56.01 and lon.min() > -4.01 and lon.max() < 4.01
+    lat, lon, _, _ = np.moveaxis(places(tasks, batch.xt)[batch.mask_t], -1, 0)
+    assert np.ptp(lat) > 3.9 and np.ptp(lon) > 7.9  # all of the region comes up
+
+
+def test_a_block_has_its_size_and_stride(tasks):
+    whole = gridded(dataset(), "t2m", stride=(2, 3, 1), **SIZES)
+    x, y = jax.jit(lambda key: whole.block(key))(jr.key(1))
+    assert x.shape == (2, 3, 4, 4) and y.shape == (2, 3, 4, 1)
+    lat, lon, hours, _ = np.moveaxis(places(whole, x), -1, 0)
+    np.testing.assert_allclose(np.diff(lat, axis=1), -1.0, atol=1e-4)
+    np.testing.assert_allclose(np.diff(lon, axis=2), 1.5, atol=1e-4)
+    np.testing.assert_allclose(np.diff(hours, axis=0), 6.0, atol=0.1)
+    batch = drawn(tasks)
+    assert batch.xc.shape == (64, 8, 4) and batch.xt.shape == (64, 23, 4)
+
+
+def test_the_training_region_has_unit_scale_and_others_are_told_apart_by_it(tasks):
+    assert float(jnp.mean(tasks.values)) == pytest.approx(0, abs=1e-5)
+    assert float(jnp.std(tasks.values)) == pytest.approx(1, abs=1e-5)
+    west = gridded(dataset(), "t2m", region=Region((52.0, 56.0), (-10.0, -5.0)), scaling=tasks.scaling, **SIZES)
+    assert west.scaling is tasks.scaling and float(west.lon.max()) < float(tasks.lon.min())
+    own = gridded(dataset(), "t2m", region=Region((52.0, 56.0), (-10.0, -5.0)), **SIZES)
+    assert abs(float(jnp.mean(own.lon))) < 1e-5 and float(jnp.mean(west.lon)) < -1
+
+
+def test_missing_values_are_neither_context_nor_target():
+    holes = dataset()
+    holes["t2m"].values[:, :, ::2] = np.nan
+    batch = drawn(gridded(holes, "t2m", **SIZES))
+    assert bool(jnp.isfinite(batch.yc).all() and jnp.isfinite(batch.yt).all())
+    assert np.array_equal(batch.mask_c.sum(1) + batch.mask_t.sum(1), np.full(64, 12))  # half of the block
+
+
+@pytest.mark.parametrize("turn", [0.0, 360.0])
+def test_longitudes_wrap(turn):
+    east = dataset(lon=np.concatenate([np.arange(0.0, 10.1, 0.5), np.arange(350.0, 360.0, 0.5)]))
+    other = gridded(east, "t2m", region=Region((52.0, 56.0), (-4.0 + turn, 4.0 + turn)), **SIZES)
+    lon = np.asarray(other.lon) * other.scaling.x_std[1] + other.scaling.x_mean[1]
+    np.testing.assert_allclose(lon, np.arange(-4.0, 4.1, 0.5) + turn, atol=1e-3)
+
+
+def test_without_elevation_there_are_three_columns():
+    plain = gridded(dataset().drop_vars("elevation").transpose("lat", "time", "lon"), "t2m", **SIZES)
+    assert plain.dx == 3 and drawn(plain).xc.shape == (64, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"y": "sst"}, r"no 'sst'.*t2m"),
+        ({"lat": "latitude"}, r"no 'latitude'"),
+        ({"y": "elevation"}, r"dimensions time, lat, lon; it has lat, lon"),
+        ({"region": Region((52.0, 52.5), (0.0, 4.0))}, r"spans \(3, 4, 2\).*has \(2, 9, 8\)"),
+        ({"high": 24}, "high=24"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        gridded(dataset(), **{"y": "t2m", **SIZES, **arguments})
+    three = gridded(dataset(), "t2m", elevation=None, **SIZES).scaling
+    with pytest.raises(ValueError, match="3 columns"):
+        gridded(dataset(), "t2m", scaling=three, **SIZES)
