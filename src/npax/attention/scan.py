@@ -49,13 +49,13 @@ def scan_attention(
     k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
     q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
-    q_padded, xq_padded = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
-    k, v, xk, mask = (_pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
+    q_padded, xq_padded = pad(q, q_blocks * q_side, 1), pad(xq, q_blocks * q_side, 0)
+    k, v, xk, mask = (pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
     out = _blockwise((q_padded, k, v, bias, xq_padded, xk), mask, q_side, k_side)
     return out[:, :nq]
 
 
-def _pad(a: Any, n: int, axis: int) -> Any:
+def pad(a: Any, n: int, axis: int) -> Any:
     if a is None or a.shape[axis] == n:
         return a
     widths = [(0, n - a.shape[i] if i == axis else 0) for i in range(a.ndim)]
