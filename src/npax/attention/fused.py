@@ -8,7 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
@@ -28,31 +27,61 @@ def fused_attention(
     xk: Float[Array, "nk dx"] | None = None,
     mask: Bool[Array, " nk"] | None = None,
     block: int = 64,
+    step: int = 32,
     warps: int = 4,
     interpret: bool = False,
 ) -> Float[Array, "heads nq dv"]:
+    r"""`scan_attention` as three GPU kernels (Triton, through Pallas): the same numbers and gradients.
+
+    One program takes `block` queries of a head over all keys, `step` at a time, and keeps the tile of logits, the
+    bias and the running sums of KR2 (eq. 6-8) in registers: memory is read and written once, O((nq + nk) d) in all.
+    The backward pass has a kernel that goes over the keys (gradients of queries, of the bias's parameters and of
+    `xq`) and one that goes over the queries (keys, values, `xk`); both compute the tiles again from the
+    log-normalisers. No two programs write to one place: equal inputs give equal bytes.
+
+    **Arguments:** `bias`: None or one that has a `tile` (RBF network, geometric, causal, of columns, and sums of
+    these). `block`, `step`: powers of two from 16 on; `warps`: of 32 threads per program, one for 16 rows of a block.
+    `interpret`: the kernels' own arithmetic on any device, slowly, for tests. The rest is as in `scan_attention`.
+    Sums are kept in float32, be the operands of 16 bits or 32; products of float32 follow
+    `jax.default_matmul_precision`, by default TF32 with 10 bits of mantissa, as XLA's on the same GPUs.
+    **Cost:** one exponential per pair and head and those of the bias (RBF network: one per basis; geometric: one per
+    three), of which an H100 does 16 per cycle and multiprocessor, in the time of 256 multiplications. With five
+    bases they, not the products, are the limit. Gradients of locations need more registers than there are.
+
+    **State:** values and gradients agree with the float64 reference in interpret mode; the kernels compile to
+    machine code of the H100, without spilt registers for RBF networks of five bases in heads of 32. They have not
+    run on a GPU yet: `benchmarks/attention_gpu.py` checks and times them there. JAX has announced (0.11) that
+    Pallas will drop Triton.
+
+    **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
+    """
     if bias is not None and (xq is None or xk is None):
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
-    if block < 16 or block & (block - 1):
-        raise ValueError(f"`block` must be a power of two from 16 on, got {block}.")
+    for name, size in (("block", block), ("step", step)):
+        if size < 16 or size & (size - 1):
+            raise ValueError(f"`{name}` must be a power of two from 16 on, got {size}.")
     if not fusable(q, k, v, bias):
-        raise ValueError("")
+        raise ValueError(
+            f"The kernels take `q`, `k`, `v` of one type of 16 or 32 bits, heads of 128 at most and a `bias` with a "
+            f"`tile`; got {q.dtype}, {k.dtype}, {v.dtype}, heads of {q.shape[2]} and {v.shape[2]} and "
+            f"{type(bias).__name__}. Use `scan_attention`."
+        )
     nq, nk, dv = q.shape[1], k.shape[1], v.shape[2]
-    q_side, k_side = (block * max(1, -(-n // block)) for n in (nq, nk))
+    q_side, k_side = (max(block, step) * max(1, -(-n // max(block, step))) for n in (nq, nk))
     k, v, xk = hide(mask, k, v, xk)
-    hidden = jnp.zeros(nk, jnp.float32) if mask is None else jnp.where(mask, 0.0, -jnp.inf)
+    hidden = jnp.zeros(nk, jnp.float32) if mask is None else jnp.where(mask, jnp.float32(0), -jnp.inf)
     hidden = jnp.pad(hidden, (0, k_side - nk), constant_values=-jnp.inf)
     parameters, of_head = (None, None) if bias is None else _flatten(bias)
-    plan = _Plan(of_head, q.shape[2] ** -0.5, block, warps, interpret)
+    plan = _Plan(of_head, q.shape[2] ** -0.5, block, step, warps, interpret)
     q, k, v = (pad(pad(a, n, 1), _width(a.shape[2]), 2) for a, n in ((q, q_side), (k, k_side), (v, k_side)))
     xq, xk = (None if bias is None else pad(_f32(x), n, 0).T for x, n in ((xq, q_side), (xk, k_side)))
     return _fused((q, k, v, parameters, xq, xk), hidden, plan)[:, :nq, :dv]
 
 
 def fusable(q: Array, k: Array, v: Array, bias: AbstractBias | None) -> bool:
-    """Whether the kernels can do it: 16 or 32 bit floats, heads of 128 at most, a bias that has a `tile`."""
-    narrow = q.dtype == k.dtype == v.dtype and q.dtype in (jnp.float32, jnp.bfloat16, jnp.float16)
-    return narrow and max(q.shape[2], v.shape[2]) <= 128 and (bias is None or tile(bias) is not None)
+    """Whether the kernels can take these."""
+    numbers = q.dtype == k.dtype == v.dtype and q.dtype in (jnp.float32, jnp.bfloat16, jnp.float16)
+    return numbers and max(q.shape[2], v.shape[2]) <= 128 and (bias is None or tile(bias) is not None)
 
 
 class _Plan(NamedTuple):
@@ -61,6 +90,7 @@ class _Plan(NamedTuple):
     bias: Callable[[Sequence[Array]], Tile] | None
     scale: float
     block: int
+    step: int
     warps: int
     interpret: bool
 
@@ -69,10 +99,11 @@ def _flatten(bias):
     """All parameters `[heads parameters]`, and what makes the bias of one head of a row of them."""
     leaves, structure = jax.tree.flatten(bias)
     rows = [_f32(leaf).reshape(leaf.shape[0], -1) for leaf in leaves]
-    ends = [sum(row.shape[1] for row in rows[:i]) for i in range(1, len(rows) + 1)]
+    widths = [row.shape[1] for row in rows]
 
     def of_head(row):
-        parts = [tuple(row[end - part.shape[1] : end]) for part, end in zip(rows, ends, strict=True)]
+        row = iter(row)
+        parts = [tuple(next(row) for _ in range(width)) for width in widths]
         return tile(jax.tree.unflatten(structure, parts))
 
     return (jnp.concatenate(rows, axis=1) if rows else None), of_head
@@ -84,22 +115,21 @@ def _f32(a):
 
 def _width(d):
     """Tensor cores want powers of two from 16 on; zeros fill up."""
-    return max(16, pl.next_power_of_2(d))
+    return max(16, 1 << (d - 1).bit_length())
 
 
-# The kernels. References are those of one head: `[n d]` for queries, keys and values, `[dx n]` for locations.
+# The kernels. References hold one head: `[n d]` for queries, keys and values, `[dx n]` for locations. A program has a
+# block of points of its own, the rows of its tiles, and goes over the other points, the columns, step by step.
 
 
 def _forward_kernel(q, k, v, hidden, parameters, xq, xk, out, log_total, *, plan):
-    qi, xqi = q[...], _columns(xq)
-    row = _scalars(parameters)
+    qi, xqi, row = q[...], _down(_points(xq)), _scalars(parameters)
 
     def absorb(j, carry):
         top, total, o = carry
-        at = pl.ds(j * plan.block, plan.block)
-        s = _scores(qi, k[at, :], hidden[at], plan)
-        if plan.bias is not None:
-            s = s + _bias(plan, row, xqi, _columns(xk, at))
+        at = pl.ds(j * plan.step, plan.step)
+        s = plan.scale * _dot(qi, k[at, :].T) + hidden[at][None, :]
+        s = s + _bias(plan, row, xqi, _across(_points(xk, at)))
         new_top = jnp.maximum(top, jnp.max(s, axis=1))
         pivot = jnp.where(new_top > -jnp.inf, new_top, 0.0)
         p = jnp.exp(s - pivot[:, None])
@@ -108,84 +138,71 @@ def _forward_kernel(q, k, v, hidden, parameters, xq, xk, out, log_total, *, plan
         o = decay[:, None] * o + _dot(p.astype(v.dtype), v[at, :])
         return new_top, total, o
 
-    rows = plan.block
-    start = (jnp.full(rows, -jnp.inf), jnp.zeros(rows), jnp.zeros((rows, v.shape[1])))
-    top, total, o = jax.lax.fori_loop(0, k.shape[0] // plan.block, absorb, start)
-    total_or_one = jnp.where(total > 0, total, 1.0)
-    out[...] = (o / total_or_one[:, None]).astype(out.dtype)
-    log_total[...] = top + jnp.log(total_or_one)
+    start = (jnp.full(plan.block, -jnp.inf, jnp.float32), _zeros(plan.block), _zeros(out.shape))
+    top, total, o = jax.lax.fori_loop(0, k.shape[0] // plan.step, absorb, start)
+    total = jnp.where(total > 0, total, 1.0)  # a query without keys: o = 0, and the maximum is minus infinity
+    out[...] = (o / total[:, None]).astype(out.dtype)
+    log_total[...] = top + jnp.log(total)
 
 
 def _query_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_q, d_parameters, d_xq, *, plan):
-    """Gradients of a block of queries: goes over the keys."""
-    qi, xqi, log_total, delta, d_out = q[...], _columns(xq), log_total[...], delta[...], d_out[...]
-    row = _scalars(parameters)
-    if d_parameters is not None:  # a column for each, so that the sums over keys stay within a row of the tile
-        row = [jnp.full(plan.block, p) for p in row]
-    learned = (None if d_parameters is None else row, None if d_xq is None else xqi)
+    """Gradients of a block of queries, and their part in those of the parameters."""
+    qi, log_total, delta, d_out = q[...], log_total[...][:, None], delta[...][:, None], d_out[...]
+    xqi, row = _points(xq), _scalars(parameters)
+    if d_parameters is not None:  # one for each row of the tile: sums along rows are cheap, sums over all are not
+        row = [jnp.full(plan.block, parameter) for parameter in row]
+    learned = (row if d_parameters is not None else None, xqi if d_xq is not None else None)
 
     def absorb(j, carry):
-        d_q, d_learned = carry
-        at = pl.ds(j * plan.block, plan.block)
-        kj, xkj = k[at, :], _columns(xk, at)
+        d_qi, d_learned = carry
+        at = pl.ds(j * plan.step, plan.step)
+        kj, xkj = k[at, :], _across(_points(xk, at))
+        products = plan.scale * _dot(qi, kj.T) + hidden[at][None, :]
 
-        def bias(learned):
-            return _bias(plan, *eqx.combine(learned, (row, xqi)), xkj)
+        def scores(learned):
+            own_row, own_x = learned
+            own_row = row if own_row is None else _down(own_row)
+            return products + _bias(plan, own_row, _down(xqi if own_x is None else own_x), xkj)
 
-        s = _scores(qi, kj, hidden[at], plan)
-        if plan.bias is not None:
-            values, pull = jax.vjp(bias, learned)
-            s = s + values
-        _, d_s = _slopes(s, log_total, delta, d_out, v[at, :])
-        d_q = d_q + _dot(d_s.astype(kj.dtype), kj)
-        return d_q, d_learned if plan.bias is None else _add(d_learned, pull(d_s)[0])
+        s, pull = jax.vjp(scores, learned)
+        p = jnp.exp(s - log_total)
+        d_s = p * (_dot(d_out, v[at, :].T) - delta)
+        return d_qi + _dot(d_s.astype(k.dtype), kj), _add(d_learned, pull(d_s)[0])
 
-    start = (jnp.zeros(q.shape), jax.tree.map(jnp.zeros_like, learned))
-    d_qi, (d_row, d_xqi) = jax.lax.fori_loop(0, k.shape[0] // plan.block, absorb, start)
+    start = (_zeros(q.shape), jax.tree.map(jnp.zeros_like, learned))
+    d_qi, (d_row, d_xqi) = jax.lax.fori_loop(0, k.shape[0] // plan.step, absorb, start)
     d_q[...] = (plan.scale * d_qi).astype(d_q.dtype)
     _store(d_parameters, d_row)
     _store(d_xq, d_xqi)
 
 
 def _key_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_k, d_v, d_xk, *, plan):
-    """Gradients of a block of keys: goes over the queries."""
-    kj, vj, hidden, xkj = k[...], v[...], hidden[...], _columns(xk)
-    row = _scalars(parameters)
+    """Gradients of a block of keys. The tiles are those of the other kernels, transposed."""
+    kj, vj, hidden = k[...], v[...], hidden[...][:, None]
+    xkj, row = _points(xk), _scalars(parameters)
 
     def absorb(i, carry):
-        d_k, d_v, d_xk = carry
-        at = pl.ds(i * plan.block, plan.block)
-        qi, xqi, d_oi = q[at, :], _columns(xq, at), d_out[at, :]
-        s = _scores(qi, kj, hidden, plan)
-        if plan.bias is not None:
-            values, pull = jax.vjp(lambda xk: _bias(plan, row, xqi, xk), xkj)
-            s = s + values
-        p, d_s = _slopes(s, log_total[at], delta[at], d_oi, vj)
-        d_v = d_v + _dot(p.astype(d_oi.dtype).T, d_oi)
-        d_k = d_k + _dot(d_s.astype(qi.dtype).T, qi)
-        return d_k, d_v, None if d_xk is None else _add(d_xk, pull(d_s)[0])
+        d_kj, d_vj, d_xkj = carry
+        at = pl.ds(i * plan.step, plan.step)
+        qi, d_oi, xqi = q[at, :], d_out[at, :], _across(_points(xq, at))
+        products = plan.scale * _dot(kj, qi.T) + hidden
+        s, pull = jax.vjp(lambda own_x: products + _bias(plan, row, xqi, _down(own_x)), xkj)
+        p = jnp.exp(s - log_total[at][None, :])
+        d_s = p * (_dot(vj, d_oi.T) - delta[at][None, :])
+        d_vj = d_vj + _dot(p.astype(v.dtype), d_oi)
+        d_kj = d_kj + _dot(d_s.astype(q.dtype), qi)
+        return d_kj, d_vj, None if d_xk is None else _add(d_xkj, pull(d_s)[0])
 
-    d_x = None if d_xk is None else [jnp.zeros_like(x) for x in xkj]
-    start = (jnp.zeros(k.shape), jnp.zeros(v.shape), d_x)
-    d_kj, d_vj, d_x = jax.lax.fori_loop(0, q.shape[0] // plan.block, absorb, start)
+    d_xkj = None if d_xk is None else jax.tree.map(jnp.zeros_like, xkj)
+    start = (_zeros(k.shape), _zeros(v.shape), d_xkj)
+    d_kj, d_vj, d_xkj = jax.lax.fori_loop(0, q.shape[0] // plan.step, absorb, start)
     d_k[...] = (plan.scale * d_kj).astype(d_k.dtype)
     d_v[...] = d_vj.astype(d_v.dtype)
-    _store(d_xk, d_x)
-
-
-def _scores(q, k, hidden, plan):
-    return plan.scale * _dot(q, k.T) + hidden[None, :]
-
-
-def _slopes(s, log_total, delta, d_out, v):
-    """The weights p and the gradient of the logits."""
-    p = jnp.exp(s - log_total[:, None])
-    return p, p * (_dot(d_out, v.T) - delta[:, None])
+    _store(d_xk, d_xkj)
 
 
 def _bias(plan, row, xq, xk):
-    row = [p[:, None] if p.ndim else p for p in row]
-    return plan.bias(row)([x[:, None] for x in xq], [x[None, :] for x in xk])
+    return 0.0 if plan.bias is None else plan.bias(row)(xq, xk)
 
 
 def _dot(a, b):
@@ -196,24 +213,38 @@ def _scalars(ref):
     return [] if ref is None else [ref[i] for i in range(ref.shape[0])]
 
 
-def _columns(ref, at=slice(None)):
+def _points(ref, at=slice(None)):
     return [] if ref is None else [ref[i, at] for i in range(ref.shape[0])]
 
 
-def _store(ref, rows):
-    for i, row in enumerate([] if ref is None else rows):
-        ref[i, :] = row
+def _down(arrays):
+    return [a[:, None] for a in arrays]
+
+
+def _across(arrays):
+    return [a[None, :] for a in arrays]
+
+
+def _store(ref, arrays):
+    for i, a in enumerate([] if ref is None else arrays):
+        ref[i, :] = a
+
+
+def _zeros(shape):
+    return jnp.zeros(shape, jnp.float32)
 
 
 def _add(a, b):
     return jax.tree.map(jnp.add, a, b)
 
 
-# Their calls. Grids go over blocks of points and heads.
+# Their calls. Arrays come with their axes: h, of which a program sees one; b, of which it sees a block; others, all.
 
 
 def _call(kernel, plan, points, operands, results):
-    """One program for every block of `points` and every head. Operands and results come with their axes."""
+    """One program for every block of the `points` and every head."""
+    from jax.experimental.pallas import triton  # here, since JAX means to drop it: only who needs it shall notice
+
     heads = operands[0][0].shape[0]
     return pl.pallas_call(
         partial(kernel, plan=plan),
@@ -227,7 +258,6 @@ def _call(kernel, plan, points, operands, results):
 
 
 def _spec(a, axes, plan):
-    """`axes`: h, one head; b, one block of points; anything else, all of it."""
     if a is None:
         return None
     shape = [{"h": None, "b": plan.block}.get(axis, n) for axis, n in zip(axes, a.shape, strict=True)]
@@ -239,7 +269,11 @@ def _attend(operands, hidden, plan):
     q, k, v, parameters, xq, xk = operands
     inputs = [(q, "hbd"), (k, "hnd"), (v, "hnd"), (hidden, "n"), (parameters, "hp"), (xq, "xb"), (xk, "xn")]
     out = jax.ShapeDtypeStruct((*q.shape[:2], v.shape[2]), q.dtype)
-    return _call(_forward_kernel, plan, q.shape[1], inputs, [(out, "hbd"), (_result(q.shape[:2]), "hb")])
+    return _call(_forward_kernel, plan, q.shape[1], inputs, [(out, "hbd"), (_sums(q.shape[:2]), "hb")])
+
+
+def _sums(shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
 
 
 @eqx.filter_custom_vjp
@@ -260,26 +294,51 @@ def _fused_bwd(residuals, d_out, perturbed, operands, hidden, plan):
     q, k, v, parameters, xq, xk = operands
     delta = jnp.sum(_f32(d_out) * _f32(out), axis=-1)
     log_total = jnp.where(log_total > -jnp.inf, log_total, jnp.inf)  # a query without keys: p = exp(-inf) = 0
-    # Only what is differentiated is computed: locations rarely are.
-    learned, of_xq, of_xk = (bool(p) for p in perturbed[3:])
+    heads, nq, nk = q.shape[0], q.shape[1], k.shape[1]
 
-    heads, (nq, nk) = q.shape[0], (q.shape[1], k.shape[1])
-    over_queries = [(q, "hbd"), (k, "hnd"), (v, "hnd"), (hidden, "n"), (parameters, "hp"), (xq, "xb"), (xk, "xn")]
-    over_queries += [(log_total, "hb"), (delta, "hb"), (d_out, "hbd")]
-    over_keys = [(q, "hnd"), (k, "hbd"), (v, "hbd"), (hidden, "b"), (parameters, "hp"), (xq, "xn"), (xk, "xb")]
-    over_keys += [(log_total, "hn"), (delta, "hn"), (d_out, "hnd")]
-    # Sums over one axis of the pairs: those over the other, and over the heads, are left to XLA.
-    d_parameters = _result((heads, parameters.shape[1], nq)) if learned else None
-    d_xq = _result((heads, *xq.shape)) if of_xq else None
-    d_xk = _result((heads, *xk.shape)) if of_xk else None
-    d_q, d_parameters, d_xq = _call(
-        _query_kernel, plan, nq, over_queries, [(q, "hbd"), (d_parameters, "hpb"), (d_xq, "hxb")]
-    )
-    d_k, d_v, d_xk = _call(_key_kernel, plan, nk, over_keys, [(k, "hbd"), (v, "hbd"), (d_xk, "hxb")])
-    d_parameters = None if d_parameters is None else jnp.sum(d_parameters, axis=2)
-    d_xq, d_xk = (None if d is None else jnp.sum(d, axis=0) for d in (d_xq, d_xk))
-    return d_q, d_k, d_v, d_parameters, d_xq, d_xk
+    # Only what is differentiated is computed: locations rarely are. Sums over the own points and the heads are XLA's.
+    wanted = [operand is not None and flag for operand, flag in zip(operands[3:], perturbed[3:], strict=True)]
+    d_parameters = _sums((heads, parameters.shape[1], nq)) if wanted[0] else None
+    d_xq, d_xk = (_sums((heads, *x.shape)) if flag else None for x, flag in zip((xq, xk), wanted[1:], strict=True))
+
+    inputs = [(q, "hbd"), (k, "hnd"), (v, "hnd"), (hidden, "n"), (parameters, "hp"), (xq, "xb"), (xk, "xn")]
+    inputs += [(log_total, "hb"), (delta, "hb"), (d_out, "hbd")]
+    results = [(q, "hbd"), (d_parameters, "hpb"), (d_xq, "hxb")]
+    d_q, d_parameters, d_xq = _call(_query_kernel, plan, nq, inputs, results)
+
+    inputs = [(q, "hnd"), (k, "hbd"), (v, "hbd"), (hidden, "b"), (parameters, "hp"), (xq, "xn"), (xk, "xb")]
+    inputs += [(log_total, "hn"), (delta, "hn"), (d_out, "hnd")]
+    d_k, d_v, d_xk = _call(_key_kernel, plan, nk, inputs, [(k, "hbd"), (v, "hbd"), (d_xk, "hxb")])
+    return d_q, d_k, d_v, _total(d_parameters, 2), _total(d_xq, 0), _total(d_xk, 0)
 
 
-def _result(shape):
-    return jax.ShapeDtypeStruct(shape, jnp.float32)
+def _total(a, axis):
+    return None if a is None else jnp.sum(a, axis=axis)
+
+
+class FusedAttention(AbstractAttention):
+    """`fused_attention` on NVIDIA GPUs (Ampere and later), `scan_attention` on other devices and for what the kernels
+    cannot take: a part of a model that may be saved on one device and loaded on another. Remembers keys and values.
+
+    To give it to a model that scans:
+    `jax.tree.map(lambda a: FusedAttention() if isinstance(a, ScanAttention) else a, model, is_leaf=lambda a: ...)`.
+    """
+
+    block: int = eqx.field(static=True, default=64)
+    step: int = eqx.field(static=True, default=32)
+    warps: int = eqx.field(static=True, default=4)
+
+    def memorise(self, k, v, xk, mask):
+        return k, v, xk, mask
+
+    def recall(self, q, xq, memory, bias):
+        k, v, xk, mask = memory
+
+        def scan():
+            return scan_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)
+
+        def fused():
+            shape = {"block": self.block, "step": self.step, "warps": self.warps}
+            return fused_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask, **shape)
+
+        return jax.lax.platform_dependent(cuda=fused, default=scan) if fusable(q, k, v, bias) else scan()
