@@ -211,10 +211,11 @@ def test_memory_of_32768_points_squared_stays_bounded(getkey):
     assert total < 1.5e9
 
 
-def test_fused_attention_of_16_bits_sums_in_32(getkey):
+@pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
+def test_operands_of_16_bits_are_summed_in_32(attend, getkey):
     (q, k, v, bias, xq, xk), mask, weight = draw(getkey(), 37, 53, BIASES["geometric"](getkey()))
     short = [a.astype(jnp.bfloat16) for a in (q, k, v)]
-    out, grads = value_and_gradients(fused, (*short, bias, xq, xk), mask, weight.astype(jnp.bfloat16))
+    out, grads = value_and_gradients(attend, (*short, bias, xq, xk), mask, weight.astype(jnp.bfloat16))
     rounded = [a.astype(jnp.float32) for a in (*short, weight.astype(jnp.bfloat16))]
     true, true_grads = reference.attention(*rounded[:3], bias, xq, xk, np.asarray(mask), rounded[3])
     assert out.dtype == grads[0].dtype == jnp.bfloat16

@@ -320,8 +320,9 @@ class FusedAttention(AbstractAttention):
     """`fused_attention` on NVIDIA GPUs (Ampere and later), `scan_attention` on other devices and for what the kernels
     cannot take: a part of a model that may be saved on one device and loaded on another. Remembers keys and values.
 
-    To give it to a model that scans:
-    `jax.tree.map(lambda a: FusedAttention() if isinstance(a, ScanAttention) else a, model, is_leaf=lambda a: ...)`.
+    An explicit choice for as long as the kernels have not been seen to run (`fused_attention` says what has been
+    checked). For a model that scans, a pretrained one say, `is_scan = lambda a: isinstance(a, ScanAttention)` and
+    `jax.tree.map(lambda a: FusedAttention() if is_scan(a) else a, model, is_leaf=is_scan)`.
     """
 
     block: int = eqx.field(static=True, default=64)
