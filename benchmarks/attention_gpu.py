@@ -247,7 +247,7 @@ def _rows(notes, dtype, rate):
                     key=lambda kv: kv[1],
                     default=("", np.inf),
                 )
-                scan = min((v for k, v in times.items() if k.startswith("scan")), default=np.inf)
+                scan = min((v for k, v in times.items() if k.startswith("scan")), default=None)
                 speed = 1e-12 * operations * options.heads * options.head_size * n**2 / seconds
                 cells = [
                     bias,

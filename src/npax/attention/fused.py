@@ -11,7 +11,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
-from ..bias.tile import Tile, tile
+from ..bias.tile import Tile, exp, tile
 from ._base import AbstractAttention
 from .dense import hide
 from .scan import pad, scan_attention
@@ -44,14 +44,14 @@ def fused_attention(
     `interpret`: the kernels' own arithmetic on any device, slowly, for tests. The rest is as in `scan_attention`.
     Sums are kept in float32, be the operands of 16 bits or 32; products of float32 follow
     `jax.default_matmul_precision`, by default TF32 with 10 bits of mantissa, as XLA's on the same GPUs.
-    **Cost:** one exponential per pair and head and those of the bias (RBF network: one per basis; geometric: one per
-    three), of which an H100 does 16 per cycle and multiprocessor, in the time of 256 multiplications. With five
-    bases they, not the products, are the limit. Gradients of locations need more registers than there are.
+    **Cost:** per pair and head one exponential for the softmax, and for the bias: a root and one for each basis in an
+    RBF network, one for three in `GeometricRBFBias`. With five bases these, not the products, are the limit: an H100
+    makes 16 per cycle and multiprocessor. Gradients of locations spill registers.
 
-    **State:** values and gradients agree with the float64 reference in interpret mode; the kernels compile to
-    machine code of the H100, without spilt registers for RBF networks of five bases in heads of 32. They have not
-    run on a GPU yet: `benchmarks/attention_gpu.py` checks and times them there. JAX has announced (0.11) that
-    Pallas will drop Triton.
+    **State:** values and gradients agree with the float64 reference in interpret mode, and Triton 3.6 makes machine
+    code of the H100 from the kernels, with all products on the tensor cores and, in bfloat16 and heads of 32, no
+    spilt registers. They have not run on a GPU yet: `benchmarks/attention_gpu.py` checks and times them there. Pallas
+    will drop Triton in a later version than JAX 0.12; versions from 0.11 on warn so.
 
     **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
     """
@@ -132,8 +132,8 @@ def _forward_kernel(q, k, v, hidden, parameters, xq, xk, out, log_total, *, plan
         s = s + _bias(plan, row, xqi, _across(_points(xk, at)))
         new_top = jnp.maximum(top, jnp.max(s, axis=1))
         pivot = jnp.where(new_top > -jnp.inf, new_top, 0.0)
-        p = jnp.exp(s - pivot[:, None])
-        decay = jnp.exp(top - pivot)
+        p = exp(s - pivot[:, None])
+        decay = exp(top - pivot)
         total = decay * total + jnp.sum(p, axis=1)
         o = decay[:, None] * o + _dot(p.astype(v.dtype), v[at, :])
         return new_top, total, o
@@ -165,7 +165,7 @@ def _query_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, 
             return products + _bias(plan, own_row, _down(xqi if own_x is None else own_x), xkj)
 
         s, pull = jax.vjp(scores, learned)
-        p = jnp.exp(s - log_total)
+        p = exp(s - log_total)
         d_s = p * (_dot(d_out, v[at, :].T) - delta)
         return d_qi + _dot(d_s.astype(k.dtype), kj), _add(d_learned, pull(d_s)[0])
 
@@ -187,7 +187,7 @@ def _key_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_
         qi, d_oi, xqi = q[at, :], d_out[at, :], _across(_points(xq, at))
         products = plan.scale * _dot(kj, qi.T) + hidden
         s, pull = jax.vjp(lambda own_x: products + _bias(plan, row, xqi, _down(own_x)), xkj)
-        p = jnp.exp(s - log_total[at][None, :])
+        p = exp(s - log_total[at][None, :])
         d_s = p * (_dot(vj, d_oi.T) - delta[at][None, :])
         d_vj = d_vj + _dot(p.astype(v.dtype), d_oi)
         d_kj = d_kj + _dot(d_s.astype(q.dtype), qi)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import singledispatch
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
@@ -33,10 +34,9 @@ def tile(bias: AbstractBias) -> Tile | None:
 def _(bias):
     def values(xq, xk):
         r2 = _squared_distance(xq, xk)
-        apart = r2 > 0
-        r = jnp.where(apart, jnp.sqrt(jnp.where(apart, r2, 1.0)), 0.0)
+        r = r2 * jax.lax.rsqrt(jnp.where(r2 > 0, r2, 1.0))
         bases = zip(bias.a, bias.b, bias.c, strict=True)
-        return sum(a * jnp.exp(-jnp.abs(b) * jnp.square(r - c)) for a, b, c in bases)
+        return sum(a * exp(-jnp.abs(b) * jnp.square(r - c)) for a, b, c in bases)
 
     return values
 
@@ -46,7 +46,7 @@ def _(bias):
     def values(xq, xk):
         r2, total = _squared_distance(xq, xk), 0.0
         for s, a in enumerate(bias.a):
-            f = jnp.exp(-bias.sharpness * 4.0**s * r2) if s % RUNGS == 0 else jnp.square(jnp.square(f))
+            f = exp(-bias.sharpness * 4.0**s * r2) if s % RUNGS == 0 else jnp.square(jnp.square(f))
             total = total + a * f
         return total
 
@@ -72,6 +72,18 @@ def _(bias):
     if None in parts:
         return None
     return lambda xq, xk: sum(part(xq, xk) for part in parts)
+
+
+@jax.custom_jvp
+def exp(x: Array) -> Array:
+    """For numbers below about 1: an instruction of GPUs and a product, where theirs for all numbers is eight."""
+    return jnp.exp2(1.4426950408889634 * x)
+
+
+@exp.defjvp
+def _(primals, tangents):
+    y = exp(*primals)
+    return y, y * tangents[0]
 
 
 def _squared_distance(xq, xk):
