@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -87,7 +87,7 @@ def fusable(q: Array, k: Array, v: Array, bias: AbstractBias | None) -> bool:
 class _Plan(NamedTuple):
     """What a kernel knows when it is compiled."""
 
-    bias: Callable[[Sequence[Array]], Tile] | None
+    bias: Callable[[Sequence[Any]], Tile | None] | None
     scale: float
     block: int
     step: int
@@ -202,7 +202,8 @@ def _key_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_
 
 
 def _bias(plan, row, xq, xk):
-    return 0.0 if plan.bias is None else plan.bias(row)(xq, xk)
+    values = None if plan.bias is None else plan.bias(row)
+    return 0.0 if values is None else values(xq, xk)
 
 
 def _dot(a, b):
@@ -213,7 +214,7 @@ def _scalars(ref):
     return [] if ref is None else [ref[i] for i in range(ref.shape[0])]
 
 
-def _points(ref, at=slice(None)):
+def _points(ref, at: Any = slice(None)):
     return [] if ref is None else [ref[i, at] for i in range(ref.shape[0])]
 
 
@@ -226,8 +227,9 @@ def _across(arrays):
 
 
 def _store(ref, arrays):
-    for i, a in enumerate([] if ref is None else arrays):
-        ref[i, :] = a
+    if ref is not None:
+        for i, a in enumerate(arrays):
+            ref[i, :] = a
 
 
 def _zeros(shape):
@@ -241,11 +243,10 @@ def _add(a, b):
 # Their calls. Arrays come with their axes: h, of which a program sees one; b, of which it sees a block; others, all.
 
 
-def _call(kernel, plan, points, operands, results):
+def _call(kernel, plan, points, heads, operands, results):
     """One program for every block of the `points` and every head."""
     from jax.experimental.pallas import triton  # here, since JAX means to drop it: only who needs it shall notice
 
-    heads = operands[0][0].shape[0]
     return pl.pallas_call(
         partial(kernel, plan=plan),
         grid=(points // plan.block, heads),
@@ -269,7 +270,7 @@ def _attend(operands, hidden, plan):
     q, k, v, parameters, xq, xk = operands
     inputs = [(q, "hbd"), (k, "hnd"), (v, "hnd"), (hidden, "n"), (parameters, "hp"), (xq, "xb"), (xk, "xn")]
     out = jax.ShapeDtypeStruct((*q.shape[:2], v.shape[2]), q.dtype)
-    return _call(_forward_kernel, plan, q.shape[1], inputs, [(out, "hbd"), (_sums(q.shape[:2]), "hb")])
+    return _call(_forward_kernel, plan, q.shape[1], q.shape[0], inputs, [(out, "hbd"), (_sums(q.shape[:2]), "hb")])
 
 
 def _sums(shape):
@@ -304,11 +305,11 @@ def _fused_bwd(residuals, d_out, perturbed, operands, hidden, plan):
     inputs = [(q, "hbd"), (k, "hnd"), (v, "hnd"), (hidden, "n"), (parameters, "hp"), (xq, "xb"), (xk, "xn")]
     inputs += [(log_total, "hb"), (delta, "hb"), (d_out, "hbd")]
     results = [(q, "hbd"), (d_parameters, "hpb"), (d_xq, "hxb")]
-    d_q, d_parameters, d_xq = _call(_query_kernel, plan, nq, inputs, results)
+    d_q, d_parameters, d_xq = _call(_query_kernel, plan, nq, heads, inputs, results)
 
     inputs = [(q, "hnd"), (k, "hbd"), (v, "hbd"), (hidden, "b"), (parameters, "hp"), (xq, "xn"), (xk, "xb")]
     inputs += [(log_total, "hn"), (delta, "hn"), (d_out, "hnd")]
-    d_k, d_v, d_xk = _call(_key_kernel, plan, nk, inputs, [(k, "hbd"), (v, "hbd"), (d_xk, "hxb")])
+    d_k, d_v, d_xk = _call(_key_kernel, plan, nk, heads, inputs, [(k, "hbd"), (v, "hbd"), (d_xk, "hxb")])
     return d_q, d_k, d_v, _total(d_parameters, 2), _total(d_xq, 0), _total(d_xk, 0)
 
 
@@ -335,11 +336,9 @@ class FusedAttention(AbstractAttention):
     def recall(self, q, xq, memory, bias):
         k, v, xk, mask = memory
 
-        def scan():
-            return scan_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)
-
-        def fused():
-            shape = {"block": self.block, "step": self.step, "warps": self.warps}
-            return fused_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask, **shape)
-
-        return jax.lax.platform_dependent(cuda=fused, default=scan) if fusable(q, k, v, bias) else scan()
+        read = {"bias": bias, "xq": xq, "xk": xk, "mask": mask}
+        scan = partial(scan_attention, **read)
+        if not fusable(q, k, v, bias):
+            return scan(q, k, v)
+        fused = partial(fused_attention, **read, block=self.block, step=self.step, warps=self.warps)
+        return jax.lax.platform_dependent(q, k, v, cuda=fused, default=scan)

@@ -1,7 +1,8 @@
 """Biases as a kernel computes them: one head, one tile of pairs, in registers."""
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
-from functools import singledispatch
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +12,14 @@ from jaxtyping import Float
 from ._base import AbstractBias, SumBias
 from .causal import CausalBias
 from .columns import ColumnsBias
-from .geometric import RUNGS, GeometricRBFBias
+from .geometric import RUNGS, GeometricRBFBias, ladder
 from .rbf_network import RBFNetworkBias
 
 Tile = Callable[[Sequence[Float[Array, "nq 1"]], Sequence[Float[Array, "1 nk"]]], Float[Array, "nq nk"]]
 """From the columns of the locations to the bias of every pair; elementwise operations only."""
 
 
-@singledispatch
+@functools.singledispatch
 def tile(bias: AbstractBias) -> Tile | None:
     """The bias of one head as a function of the columns of `xq` and `xk`; None for those that have no such form.
 
@@ -35,8 +36,7 @@ def _(bias):
     def values(xq, xk):
         r2 = _squared_distance(xq, xk)
         r = r2 * jax.lax.rsqrt(jnp.where(r2 > 0, r2, 1.0))
-        bases = zip(bias.a, bias.b, bias.c, strict=True)
-        return sum(a * exp(-jnp.abs(b) * jnp.square(r - c)) for a, b, c in bases)
+        return _sum(a * exp(-jnp.abs(b) * jnp.square(r - c)) for a, b, c in zip(bias.a, bias.b, bias.c, strict=True))
 
     return values
 
@@ -44,11 +44,9 @@ def _(bias):
 @tile.register(GeometricRBFBias)
 def _(bias):
     def values(xq, xk):
-        r2, total = _squared_distance(xq, xk), 0.0
-        for s, a in enumerate(bias.a):
-            f = exp(-bias.sharpness * 4.0**s * r2) if s % RUNGS == 0 else jnp.square(jnp.square(f))
-            total = total + a * f
-        return total
+        r2 = _squared_distance(xq, xk)
+        anchors = [exp(-bias.sharpness * 4.0**s * r2) for s in range(0, len(bias.a), RUNGS)]
+        return _sum(a * f for a, f in zip(bias.a, ladder(anchors), strict=False))
 
     return values
 
@@ -68,10 +66,8 @@ def _(bias):
 
 @tile.register(SumBias)
 def _(bias):
-    parts = [tile(part) for part in bias.parts]
-    if None in parts:
-        return None
-    return lambda xq, xk: sum(part(xq, xk) for part in parts)
+    parts = [part for part in map(tile, bias.parts) if part is not None]
+    return (lambda xq, xk: _sum(part(xq, xk) for part in parts)) if len(parts) == len(bias.parts) else None
 
 
 @jax.custom_jvp
@@ -87,4 +83,8 @@ def _(primals, tangents):
 
 
 def _squared_distance(xq, xk):
-    return sum(jnp.square(q - k) for q, k in zip(xq, xk, strict=True))
+    return _sum(jnp.square(q - k) for q, k in zip(xq, xk, strict=True))
+
+
+def _sum(terms):
+    return functools.reduce(operator.add, terms)
