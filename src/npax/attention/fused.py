@@ -34,7 +34,7 @@ def fused_attention(
     r"""`scan_attention` as three GPU kernels (Triton, through Pallas): the same numbers and gradients.
 
     One program takes `block` queries of a head over all keys, `step` at a time, and keeps the tile of logits, the
-    bias and the running sums of KR2 (eq. 6-8) in registers: memory is read and written once, O((nq + nk) d) in all.
+    bias and the running sums of KR2 (eq. 6-8) in registers. Memory holds nothing of the size of the pairs.
     The backward pass has a kernel that goes over the keys (gradients of queries, of the bias's parameters and of
     `xq`) and one that goes over the queries (keys, values, `xk`); both compute the tiles again from the
     log-normalisers. No two programs write to one place: equal inputs give equal bytes.
