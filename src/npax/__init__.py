@@ -20,9 +20,11 @@ from .attention import (
     DeepKernelAttention as DeepKernelAttention,
     DenseAttention as DenseAttention,
     FavorAttention as FavorAttention,
+    FusedAttention as FusedAttention,
     RotaryCoordinates as RotaryCoordinates,
     ScanAttention as ScanAttention,
     dense_attention as dense_attention,
+    fused_attention as fused_attention,
     scan_attention as scan_attention,
 )
 from .bias import (

@@ -1,4 +1,6 @@
-"""Dense and scan attention against a float64 reference written in numpy."""
+"""Dense, scan and fused attention against a float64 reference written in numpy; the kernels in interpret mode."""
+
+from importlib.metadata import version
 
 import equinox as eqx
 import jax
@@ -12,6 +14,7 @@ from laws import BIASES, HEADS
 
 import npax
 from npax.bias import AbstractBias
+from npax.bias.tile import tile
 
 BLOCK, D, DV, DX = 16, 6, 5, 2
 
@@ -20,7 +23,12 @@ def scan(q, k, v, **kwargs):
     return npax.scan_attention(q, k, v, block=BLOCK, **kwargs)
 
 
-ATTENTIONS = {"dense": npax.dense_attention, "scan": scan}
+def fused(q, k, v, **kwargs):
+    return npax.fused_attention(q, k, v, block=2 * BLOCK, step=BLOCK, interpret=True, **kwargs)
+
+
+ATTENTIONS = {"dense": npax.dense_attention, "scan": scan, "fused": fused}
+WITH_TILE = [name for name in BIASES if not name.startswith("kernel")]
 
 
 @eqx.filter_jit
@@ -63,6 +71,12 @@ def test_scan_equals_the_float64_reference_for_every_bias(make, getkey):
     assert_equal_to_reference(scan, operands, mask, weight)
 
 
+@pytest.mark.parametrize("make", [*map(BIASES.get, WITH_TILE), lambda key: None], ids=[*WITH_TILE, "none"])
+def test_fused_equals_the_float64_reference_for_every_bias_with_a_tile(make, getkey):
+    operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
+    assert_equal_to_reference(fused, operands, mask, weight)
+
+
 @pytest.mark.parametrize("make", [BIASES["sum"], lambda key: None], ids=["sum", "none"])
 def test_dense_equals_the_float64_reference(make, getkey):
     operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
@@ -93,6 +107,11 @@ class Shift(AbstractBias):
 
     def __call__(self, xq, xk):
         return jnp.full((HEADS, xq.shape[0], xk.shape[0]), self.by)
+
+
+@tile.register(Shift)
+def _(bias):
+    return lambda xq, xk: jnp.full(jnp.broadcast_shapes(xq[0].shape, xk[0].shape), bias.by)
 
 
 def draw_on_lattice(key, nq, nk):
@@ -147,13 +166,14 @@ def test_changed_values_change_the_output_of_queries_that_see_them(getkey):
     assert (scan(q, k, v.at[:, 52].add(1.0), mask=mask) == scan(q, k, v, mask=mask)).all()
 
 
-def test_batches_by_vmap_equal_a_loop(getkey):
+@pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
+def test_batches_by_vmap_equal_a_loop(attend, getkey):
     bias = BIASES["geometric"](getkey())
     draws = [draw(key, 20, 33, None) for key in jr.split(getkey(), 3)]
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *draws)
 
     def of_one(operands, mask, weight):
-        return value_and_gradients(scan, with_bias(operands, bias), mask, weight)
+        return value_and_gradients(attend, with_bias(operands, bias), mask, weight)
 
     out, grads = jax.vmap(of_one)(*batch)
     for i, one in enumerate(draws):
@@ -164,13 +184,14 @@ def test_batches_by_vmap_equal_a_loop(getkey):
 
 
 @pytest.mark.parametrize("wanted", [0, 3, 4, 5], ids=["q", "bias", "xq", "xk"])
-def test_the_gradient_of_one_operand_alone_is_the_same(wanted, getkey):
+@pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
+def test_the_gradient_of_one_operand_alone_is_the_same(attend, wanted, getkey):
     operands, mask, weight = draw(getkey(), 20, 33, BIASES["geometric"](getkey()))
-    _, grads = value_and_gradients(scan, operands, mask, weight)
+    _, grads = value_and_gradients(attend, operands, mask, weight)
 
     def total(operand):
         q, k, v, bias, xq, xk = (*operands[:wanted], operand, *operands[wanted + 1 :])
-        return jnp.sum(weight * scan(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask))
+        return jnp.sum(weight * attend(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask))
 
     alone = eqx.filter_jit(eqx.filter_grad(total))(operands[wanted])
     assert reference.relative(flat(alone), flat(grads[wanted])) < 1e-6
@@ -190,9 +211,60 @@ def test_memory_of_32768_points_squared_stays_bounded(getkey):
     assert total < 1.5e9
 
 
+@pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
+def test_operands_of_16_bits_are_summed_in_32(attend, getkey):
+    (q, k, v, bias, xq, xk), mask, weight = draw(getkey(), 37, 53, BIASES["geometric"](getkey()))
+    short = [a.astype(jnp.bfloat16) for a in (q, k, v)]
+    out, grads = value_and_gradients(attend, (*short, bias, xq, xk), mask, weight.astype(jnp.bfloat16))
+    rounded = [a.astype(jnp.float32) for a in (*short, weight.astype(jnp.bfloat16))]
+    true, true_grads = reference.attention(*rounded[:3], bias, xq, xk, np.asarray(mask), rounded[3])
+    assert out.dtype == grads[0].dtype == jnp.bfloat16
+    eps = 2.0**-8
+    assert reference.relative(out.astype(jnp.float32), true) < eps
+    for got, truth in zip(grads, true_grads, strict=True):
+        got = jax.tree.map(lambda a: a.astype(jnp.float32), got)
+        assert reference.relative(flat(got), flat(truth)) < 4 * eps
+
+
+def test_fused_attention_on_a_device_without_kernels_is_the_scan(getkey):
+    (q, k, v, _, xq, xk), mask, weight = draw(getkey(), 20, 33)
+
+    @eqx.filter_jit
+    @eqx.filter_value_and_grad
+    def total(operands, attention, mask):
+        q, k, v, xq, xk, bias = operands
+        return jnp.sum(weight * attention.recall(q, xq, attention.memorise(k, v, xk, mask), bias))
+
+    for name in ("geometric", "kernel-stationary"):
+        operands = (q, k, v, xq, xk, BIASES[name](getkey()))
+        assert eqx.tree_equal(total(operands, npax.FusedAttention(), mask), total(operands, npax.ScanAttention(), mask))
+
+
+@pytest.mark.skipif(not version("jaxlib").startswith("0.10."), reason="later versions lower for GPUs only beside one")
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_the_kernels_lower_for_gpus(dtype, getkey):
+    (q, k, v, bias, xq, xk), mask, _ = draw(getkey(), 70, 90, BIASES["sum"](getkey()))
+    q, k, v = (a.astype(dtype) for a in (q, k, v))
+
+    @jax.grad
+    def total(operands):
+        q, k, v, bias, xq, xk = operands
+        attention = npax.FusedAttention()
+        return jnp.sum(attention.recall(q, xq, attention.memorise(k, v, xk, mask), bias)).astype(jnp.float32)
+
+    lower = jax.jit(total).trace((q, k, v, bias, xq, xk)).lower
+    for platform, kernels in (("cuda", 3), ("cpu", 0)):
+        text = lower(lowering_platforms=(platform,)).as_text()
+        assert text.count("xla.gpu.triton") == kernels
+
+
 def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
         npax.scan_attention(q, k, v, block=0)
     with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
         npax.scan_attention(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)
+    with pytest.raises(ValueError, match="`step` must be a power of two from 16 on, got 24"):
+        npax.fused_attention(q, k, v, step=24)
+    with pytest.raises(ValueError, match="`tile`; got float32, float32, float32, heads of 6 and 5 and KernelBias"):
+        npax.fused_attention(q, k, v, bias=BIASES["kernel-stationary"](getkey()), xq=xq, xk=k[0, :, :2])

@@ -8,6 +8,8 @@ import pytest
 import reference
 from laws import BIASES, HEADS
 
+from npax.bias.tile import tile
+
 every_bias = pytest.mark.parametrize("make", BIASES.values(), ids=BIASES)
 STATIONARY = {name: make for name, make in BIASES.items() if name not in ("causal", "sum")}
 
@@ -64,3 +66,26 @@ def test_jit_changes_nothing(make, getkey):
     finite = jnp.isfinite(plain)
     assert (finite == jnp.isfinite(jitted)).all()
     assert reference.relative(jnp.where(finite, jitted, 0.0), jnp.where(finite, plain, 0.0)) < 1e-5
+
+
+@pytest.mark.parametrize("name", [name for name in BIASES if not name.startswith("kernel")])
+def test_a_tile_is_a_block_of_the_bias(name, getkey):
+    """In values and gradients, where points coincide too."""
+    bias = BIASES[name](getkey())
+    xq, xk = jr.normal(getkey(), (4, 2)), jr.normal(getkey(), (6, 2))
+    xk = xk.at[:2].set(xq[:2])
+
+    def of_all(bias, xq, xk):
+        def of_one(head):
+            parts = jax.tree.map(lambda a: tuple(a[head]), bias)
+            return tile(parts)([x[:, None] for x in xq.T], [x[None, :] for x in xk.T])
+
+        return jnp.stack([of_one(head) for head in range(HEADS)])
+
+    weight = jr.normal(getkey(), (HEADS, 4, 6))
+    (got, pull), (true, true_pull) = jax.vjp(of_all, bias, xq, xk), jax.vjp(lambda b, *x: b(*x), bias, xq, xk)
+    finite = jnp.isfinite(true)
+    assert (finite == jnp.isfinite(got)).all()
+    assert reference.relative(jnp.where(finite, got, 0.0), jnp.where(finite, true, 0.0)) < 1e-5
+    for a, b in zip(jax.tree.leaves(pull(weight)), jax.tree.leaves(true_pull(weight)), strict=True):
+        assert reference.relative(a, b) < 1e-5

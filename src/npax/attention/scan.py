@@ -36,7 +36,7 @@ def scan_attention(
 
     **Arguments:** `block`: side of a block; 256 to 1,024 suits CPUs. Sets that fit one block are done in one piece.
     The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit` and `grad` apply as usual
-    (reverse mode, once).
+    (reverse mode, once). Operands of 16 bits are computed with in float32.
 
     **Raises:** `ValueError` for a `block` below 1, or a bias without locations.
     """
@@ -44,18 +44,19 @@ def scan_attention(
         raise ValueError(f"`block` must be at least 1, got {block}.")
     if bias is not None and (xq is None or xk is None):
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
-    nq, nk = q.shape[1], k.shape[1]
+    nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
+    q, k, v = (a.astype(jnp.float32) if a.dtype.itemsize < 4 else a for a in (q, k, v))
     mask = jnp.ones(nk, bool) if mask is None else mask
     k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
     q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
-    q_padded, xq_padded = _pad(q, q_blocks * q_side, 1), _pad(xq, q_blocks * q_side, 0)
-    k, v, xk, mask = (_pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
+    q_padded, xq_padded = pad(q, q_blocks * q_side, 1), pad(xq, q_blocks * q_side, 0)
+    k, v, xk, mask = (pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
     out = _blockwise((q_padded, k, v, bias, xq_padded, xk), mask, q_side, k_side)
-    return out[:, :nq]
+    return out[:, :nq].astype(dtype)
 
 
-def _pad(a: Any, n: int, axis: int) -> Any:
+def pad(a: Any, n: int, axis: int) -> Any:
     if a is None or a.shape[axis] == n:
         return a
     widths = [(0, n - a.shape[i] if i == axis else 0) for i in range(a.ndim)]

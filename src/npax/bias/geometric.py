@@ -39,7 +39,7 @@ class GeometricRBFBias(AbstractBias):
         return _mix(self.a, jax.lax.optimization_barrier(anchors))
 
 
-def _ladder(anchors):
+def ladder(anchors):
     """Every rung, each made from the one below or from an exponential of its own."""
     for f in anchors:
         for _ in range(RUNGS):
@@ -51,7 +51,7 @@ def _ladder(anchors):
 def _mix(a: Float[Array, "heads bases"], anchors: list[Float[Array, "nq nk"]]) -> Float[Array, "heads nq nk"]:
     r"""$\sum_s a_{hs} f_s$. The rungs are made anew for every head: cheaper than an array of them all."""
     heads, bases = a.shape
-    rungs = _ladder([jnp.broadcast_to(f, (heads, *f.shape)) for f in anchors])
+    rungs = ladder([jnp.broadcast_to(f, (heads, *f.shape)) for f in anchors])
     terms = [a[:, s, None, None] * f for s, f in zip(range(bases), rungs, strict=False)]
     return sum(terms[1:], start=terms[0])
 
@@ -62,7 +62,7 @@ def _mix_fwd(a, anchors):
 
 def _mix_bwd(residuals, d_out):
     a, anchors = residuals
-    rungs = [f for _, f in zip(range(a.shape[1]), _ladder(anchors), strict=False)]
+    rungs = [f for _, f in zip(range(a.shape[1]), ladder(anchors), strict=False)]
     flat = d_out.reshape(a.shape[0], -1)
     # The rung on the left: on the right it would be a column, which XLA fills an element at a time.
     d_a = jnp.stack([f.reshape(-1) @ flat.T for f in rungs], axis=1)
