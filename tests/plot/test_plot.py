@@ -135,7 +135,7 @@ def test_an_image_has_the_colours_of_its_pixels(ax):
     np.testing.assert_allclose(grey[0, 1], 1)
     np.testing.assert_allclose(grey[1, 0], 0.5, atol=0.01)
     assert grey[1, 1, 2] > 2 * grey[1, 1, 0]  # blue: not seen
-    colours = plot.image(ax, np.array([[[0.0, 0.5, 3.0]]]), values=(0, 1)).get_array()
+    colours = plot.image(ax, np.array([[[0.0, 0.5, 3.0]]]), values=(0.0, 1.0)).get_array()
     np.testing.assert_allclose(colours, [[[0, 0.5, 1]]])
 
 
