@@ -136,8 +136,8 @@ def _score_tiled(model, batch):
     for i in range(batch.xc.shape[0]):
         task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
         seen, asked = task.mask_c, task.mask_t
-        tiled = Tiled(model, *(a[seen].astype(float) for a in (task.xc, task.yc)), Lattice(), size=TILE)
-        found, yt = tiled(task.xt[asked].astype(float)), jnp.asarray(task.yt[asked])
+        xc, yc, xt, yt = task.xc[seen], task.yc[seen], task.xt[asked], jnp.asarray(task.yt[asked])
+        found = Tiled(model, xc.astype(float), yc.astype(float), Lattice(), size=TILE)(xt.astype(float))
         if isinstance(model.likelihood, Categorical):
             prediction = OneHotCategorical(jnp.log(jnp.maximum(jnp.asarray(found.mean, jnp.float32), 1e-30)))
         else:
