@@ -170,7 +170,8 @@ def epidemic(model) -> Figure:
         context = np.full(truth.size, -1)
         context[seen] = truth.ravel()[seen]
         predicted = eqx.filter_jit(model)(x[seen], jax.nn.one_hot(context[seen], 3), x)
-        plot.epidemic_panels(row, context.reshape(64, 64), predicted.mean.reshape(64, 64, 3), truth)
+        handles = plot.epidemic_panels(row, context.reshape(64, 64), predicted.mean.reshape(64, 64, 3), truth)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 

@@ -135,7 +135,7 @@ def test_an_image_has_the_colours_of_its_pixels(ax):
     np.testing.assert_allclose(grey[0, 1], 1)
     np.testing.assert_allclose(grey[1, 0], 0.5, atol=0.01)
     assert grey[1, 1, 2] > 2 * grey[1, 1, 0]  # blue: not seen
-    colours = plot.image(ax, np.array([[[0.0, 0.5, 3.0]]]), values=(0, 1)).get_array()
+    colours = plot.image(ax, np.array([[[0.0, 0.5, 3.0]]]), values=(0.0, 1.0)).get_array()
     np.testing.assert_allclose(colours, [[[0, 0.5, 1]]])
 
 
@@ -150,7 +150,8 @@ def test_an_epidemic_shows_states_and_entropy():
     context, truth = np.array([[0, 1], [2, -1]]), np.array([[0, 1], [2, 2]])
     certain = np.eye(3)[truth]
     certain[1, 1] = 1 / 3
-    plot.epidemic_panels(axes, context, certain, truth)
+    handles = plot.epidemic_panels(axes, context, certain, truth)
+    assert [handle.get_label() for handle in handles] == ["susceptible", "infected", "recovered"]
     task, entropy, prediction, shown = (np.asarray(ax.images[0].get_array()) for ax in axes)
     np.testing.assert_allclose(entropy, [[0, 0], [0, np.log(3)]])
     np.testing.assert_allclose(prediction[0], shown[0])

@@ -1,12 +1,16 @@
 """Epidemics against a loop over cells in float64, and against what must hold of any of them."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
 import scipy.stats
+from laws import TINY
 
+import npax
+from npax.likelihoods import Categorical
 from npax.tasks import SIRForecastTask, SIRTask, sir_lattice
 from npax.tasks.sir import INFECTED, RECOVERED, SUSCEPTIBLE, Outbreak, draw_outbreak, pressure, simulate, step
 
@@ -152,6 +156,25 @@ def test_a_forecast_is_of_the_epidemic_that_is_seen(getkey):
         assert set(np.unique(np.diff(frames, axis=0))) <= {0, 1}
         changed += (frames[2] != frames[1]).any()
     assert changed > 3
+
+
+def test_a_causal_model_learns_to_forecast_and_does_not_look_ahead(getkey):
+    def bias(key):
+        space, time = jr.split(key)
+        near, soon = npax.GeometricRBFBias(2, key=space), npax.GeometricRBFBias(2, key=time)
+        return npax.ColumnsBias(near, (0, 1)) + npax.ColumnsBias(soon, (2,)) + npax.CausalBias(2)
+
+    tasks = SIRForecastTask(side=8, steps=8, frames=3, horizon=2, nc=40, low=20, nt=20)
+    model = npax.TNPKR(3, 3, bias=bias, likelihood=Categorical(3), **TINY, key=getkey())
+    trained = npax.fit(model, tasks, steps=30, key=getkey(), batch_size=8, chunk=15, progress=False)
+    assert trained.skipped == 0 and trained.losses[-5:].mean() < trained.losses[:5].mean()
+    task = eqx.filter_jit(tasks.sample)(getkey())
+    predict = eqx.filter_jit(lambda yc, xt: trained.model(task.xc, yc, xt).mean)
+    times = np.unique(np.asarray(task.xc[:, 2]))
+    changed = jnp.where(task.xc[:, 2:] == times[-1], jnp.roll(task.yc, 1, axis=1), task.yc)
+    before = task.xt.at[:, 2].set(times[1])
+    np.testing.assert_allclose(predict(changed, before), predict(task.yc, before), atol=1e-6)
+    assert jnp.abs(predict(changed, task.xt) - predict(task.yc, task.xt)).max() > 1e-4
 
 
 @pytest.mark.parametrize(

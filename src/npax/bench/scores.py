@@ -1,5 +1,7 @@
 """Scores of predictions on many tasks, task by task."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,6 @@ import jax.random as jr
 import numpy as np
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
-from tinygp.kernels import Kernel
 
 from ..inference import Lattice, Tiled
 from ..likelihoods import Categorical, OneHotCategorical, marginals, noiseless
@@ -32,8 +33,8 @@ TILE = 512
 """Context points that a tile sees: as many as the largest context of training."""
 
 
-def draw(tasks: AbstractTasks, n: int, seed: int) -> tuple[Task, Kernel | None]:
-    """`n` tasks and the kernels they came from if they did, the same for the same seed."""
+def draw(tasks: AbstractTasks, n: int, seed: int) -> tuple[Task, Any]:
+    """`n` tasks, and the tinygp kernels they came from or `None`; the same for the same seed."""
     return _draw(tasks, jr.split(jr.key(seed), n))
 
 
@@ -135,12 +136,13 @@ def _score_tiled(model, batch):
     for i in range(batch.xc.shape[0]):
         task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
         seen, asked = task.mask_c, task.mask_t
-        tiled = Tiled(model, *(a[seen].astype(float) for a in (task.xc, task.yc)), Lattice(), size=TILE)
-        found, yt = tiled(task.xt[asked].astype(float)), jnp.asarray(task.yt[asked])
+        xc, yc, xt, yt = task.xc[seen], task.yc[seen], task.xt[asked], jnp.asarray(task.yt[asked])
+        found = Tiled(model, xc.astype(float), yc.astype(float), Lattice(), size=TILE)(xt.astype(float))
         if isinstance(model.likelihood, Categorical):
             prediction = OneHotCategorical(jnp.log(jnp.maximum(jnp.asarray(found.mean, jnp.float32), 1e-30)))
         else:
-            prediction = dist.Normal(*(jnp.asarray(a, jnp.float32) for a in (found.mean, found.std()))).to_event(1)
+            mean, std = (jnp.asarray(a, jnp.float32) for a in (found.mean, found.std()))
+            prediction = dist.Normal(mean, std).to_event(1)
         parts.append({name: value[None] for name, value in score(prediction, yt, jnp.ones(len(yt), bool)).items()})
     return concatenate(parts)
 

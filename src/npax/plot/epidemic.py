@@ -13,11 +13,11 @@ TITLES = ("task", "uncertainty", "prediction", "truth")
 
 def epidemic_panels(
     axes: Sequence[Axes] | np.ndarray, context: ArrayLike, probabilities: ArrayLike, truth: ArrayLike
-) -> None:
+) -> list[Patch]:
     """An epidemic on a lattice in the four panels of KR2's Figure 2: the cells seen, the entropy of the prediction
     (bright: uncertain), the prediction (colours mixed by probability), the truth.
 
-    Blue: susceptible; magenta: infected; green: recovered; pale: not seen.
+    Blue: susceptible; magenta: infected; green: recovered; pale: not seen. Returns the handles that a legend wants.
 
     **Shapes:** `axes`: four of them; `context [rows columns]`: 0, 1, 2, and -1 where a cell is not seen;
     `probabilities [rows columns 3]`; `truth [rows columns]`.
@@ -38,12 +38,4 @@ def epidemic_panels(
     axes[3].imshow(colours[truth], interpolation="nearest")
     for ax, title in zip(axes, TITLES, strict=True):
         ax.set(title=title, xticks=[], yticks=[])
-    axes[0].legend(
-        handles=[Patch(color=colour, label=name) for name, colour in STATES.items()],
-        loc="upper left",
-        bbox_to_anchor=(0, -0.02),
-        ncols=3,
-        frameon=False,
-        handlelength=1,
-        columnspacing=1,
-    )
+    return [Patch(color=colour, label=name) for name, colour in STATES.items()]

@@ -50,8 +50,8 @@ def completion(
     """
     if len(axes) != 3:
         raise ValueError(f"`axes` must be three, got {len(axes)}.")
-    std = np.asarray(std, float)
-    std = std.mean(axis=2) if std.ndim == 3 else std
+    spread = np.asarray(std, float)
+    spread = spread.mean(axis=2) if spread.ndim == 3 else spread
     image(axes[0], context, values=values)
     image(axes[1], mean, values=values)
-    image(axes[2], std, values=(0.0, float(std.max()) or 1.0), cmap="magma")
+    image(axes[2], spread, values=(0.0, float(np.max(spread)) or 1.0), cmap="magma")

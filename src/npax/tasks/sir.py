@@ -51,11 +51,18 @@ def pressure(infected: Bool[Array, "rows columns"]) -> Float[Array, "rows column
     around = jnp.pad(infected.astype(jnp.float32), REACH)
     total = jnp.zeros((rows, columns))
     for a in range(REACH + 1):
-        band = sum(around[REACH + i : REACH + i + rows] for i in {a, -a})
+        band = _both_ways(around, a, rows, axis=0)
         for b in range(REACH + 1):
             if a or b:
-                total += sum(band[:, REACH + j : REACH + j + columns] for j in {b, -b}) / (a * a + b * b)
+                total += _both_ways(band, b, columns, axis=1) / (a * a + b * b)
     return total
+
+
+def _both_ways(padded, shift, size, axis):
+    """A padded lattice moved by `shift` cells, forth and back, added."""
+    forth = jax.lax.slice_in_dim(padded, REACH + shift, REACH + shift + size, axis=axis)
+    back = jax.lax.slice_in_dim(padded, REACH - shift, REACH - shift + size, axis=axis)
+    return forth + back if shift else forth
 
 
 def step(
