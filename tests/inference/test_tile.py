@@ -20,17 +20,11 @@ def wave(x):
 def test_tiles_that_hold_everything_equal_the_exact_answer(small, rng, system, places):
     x, xt = places(rng, 200), places(rng, 90)
     tiled = Tiled(small, x, wave(x), system, size=200)
-    tiled.size, largest = 200, 20
-    cells = list(tile._bisect(*_box(tiled), tiled.points, tiled.frame(system.positions(xt)), np.arange(90), largest))
-    assert len(cells) > 1
+    assert len(tiled.cells(system.positions(xt))) > 1
     for a, b in zip(Exact(small, x, wave(x), system)(xt), tiled(xt), strict=True):
         assert np.allclose(a, b, atol=1e-4, rtol=1e-4)
     fewer = Tiled(small, x, wave(x), system, size=40)(xt)
     assert not np.allclose(fewer.mean, tiled(xt).mean, atol=1e-4)
-
-
-def _box(tiled):
-    return tiled.points.min(axis=0), tiled.points.max(axis=0)
 
 
 def test_a_target_does_not_depend_on_the_others(gp, rng):
