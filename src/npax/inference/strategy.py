@@ -28,12 +28,12 @@ def choose(nc: int, nt: int, size: int) -> str:
     return "exact" if nc <= EXACT_UP_TO and work <= max(CHEAP, tiled_work(nc, nt, size)) else "tiled"
 
 
-def exact_work(nc: int, nt: int) -> float:
+def exact_work(nc: int, nt: int) -> int:
     """Pairs of points that attend to each other in a block, and as many as the rest is worth."""
     return (nc + nt) * (nc + TOKEN)
 
 
-def tiled_work(nc: int, nt: int, size: int) -> float:
+def tiled_work(nc: int, nt: int, size: int) -> float | int:
     """The same, of tiles: each cell that has targets is conditioned once."""
     if nc <= size:
         return exact_work(nc, nt)
