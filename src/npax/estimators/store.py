@@ -39,8 +39,7 @@ class Store:
     def __init__(self, path: Path, grid: Grid, variables: Sequence[tuple[str, dict[str, Any]]], request: tuple):
         self.path, self.grid, self.names = path, grid, [name for name, _ in variables]
         lengths = grid.even_chunks(BLOCK)
-        chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
-        self.blocks = [region for _, region in grid.blocks(chunks)]
+        self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
         digest = _digest((version("npax"), self.names, tuple(grid.sizes), tuple(lengths.values()), *request, *grid.axes))
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
@@ -66,14 +65,18 @@ class Store:
         for leftover in self.path.glob("*.partial-*"):
             leftover.unlink()
         with Progress("Predicting", self.grid.size, shown=progress) as bar:
-            bar.advance(sum(_size(region) for region in self.blocks[: self.done]))
-            for region in self.blocks[self.done :]:
+            done = self.done
+            for number, (_, region) in enumerate(self.grid.blocks(self.chunks)):
                 slices = tuple(region.values())
+                size = int(np.prod([s.stop - s.start for s in slices]))
+                if number < done:
+                    bar.advance(size)
+                    continue
                 found = predict(self.grid.points(region)).reshape(*(s.stop - s.start for s in slices), -1)
                 for i, array in enumerate(arrays):
                     array[slices] = found[..., i]
                 self._count()
-                bar.advance(_size(region))
+                bar.advance(size)
         return xr.open_zarr(self.path)
 
     def _make(self, variables, lengths, digest):
@@ -83,7 +86,8 @@ class Store:
         for leftover in self.path.parent.glob(f"{self.path.name}.partial-*"):
             shutil.rmtree(leftover)
         partial = self.path.with_name(f"{self.path.name}.partial-{os.getpid()}")
-        about = {"request": digest, "blocks": len(self.blocks), "done": 0}
+        blocks = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
+        about = {"request": digest, "blocks": blocks, "done": 0}
         frame = self.grid.frame.assign_attrs({ABOUT: about})
         frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
         group = zarr.open_group(partial, mode="r+", use_consolidated=False)
@@ -118,10 +122,6 @@ class Store:
 
 def _cut(size, length):
     return tuple(min(length, size - start) for start in range(0, size, length))
-
-
-def _size(region):
-    return int(np.prod([s.stop - s.start for s in region.values()]))
 
 
 def _digest(parts):
