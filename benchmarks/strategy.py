@@ -18,7 +18,6 @@ import npax
 from npax.inference import Exact, Tiled
 from npax.inference.strategy import exact_work, tiled_work
 
-
 PAIRS = 1e7
 """Per second, about, on two CPU cores."""
 KINDS = ("exact", "tiled")

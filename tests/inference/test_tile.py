@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,28 @@ def test_a_target_does_not_depend_on_the_others(gp, rng):
     for part in (slice(0, 150, 7), slice(20, 21)):
         for a, b in zip(whole, tiled(xt[part]), strict=True):
             assert np.allclose(a[part], b, atol=1e-4)
+
+
+@pytest.mark.parametrize(("system", "places"), [(Planar(), on_the_plane), (LatLon(), on_the_sphere)])
+def test_a_part_answers_as_the_whole_and_is_small(gp, rng, system, places):
+    x, xt = places(rng, 3000), places(rng, 400)
+    tiled = Tiled(gp, x, wave(x), system, size=32)
+    distance = np.linalg.norm(tiled.frame(system.positions(xt)) - tiled.frame(system.positions(xt))[0], axis=1)
+    some = xt[distance < 0.5]
+    assert 3 < len(some) < 100
+    part = pickle.loads(pickle.dumps(tiled.part(some).of(None))).of(gp)
+    for asked in (some, some[::3], some[:0]):
+        for a, b in zip(tiled(asked), part(asked), strict=True):
+            assert np.allclose(a, b, rtol=1e-6, atol=1e-6)
+    assert len(pickle.dumps(tiled.part(some[:1]).of(None))) < len(pickle.dumps(tiled.of(None))) / 20
+    assert np.allclose(tiled.part(xt)(xt).mean, tiled(xt).mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("x", [np.full((40, 2), 7.0), np.arange(40.0)[:, None], np.ones((1, 1))])
+def test_parts_of_odd_designs(gp, x):
+    tiled = Tiled(gp, x, np.arange(len(x))[:, None] / 9, size=16)
+    for a, b in zip(tiled(x + 0.25), tiled.part(x + 0.25)(x + 0.25), strict=True):
+        assert np.allclose(a, b, atol=1e-6)
 
 
 def test_no_seams(gp, rng, monkeypatch):

@@ -46,11 +46,11 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
 """Published NLL: task, then preset. TE's TNP is in the efficient form of `tnp_d`."""
 
 SPEED_SOURCES: Mapping[str, str] = {
-    "targets": "Published: KR1 (TNP-KR, first version), Table 1, microseconds per sample; `tnp_kr_sa`: its TNP-KR-Full, "
-    "`tnp_kr_perf`: its TNP-KR-Fast.",
+    "targets": "Published: KR1 (TNP-KR, first version), Table 1, microseconds per sample; `tnp_kr_sa`: its "
+    "TNP-KR-Full, `tnp_kr_perf`: its TNP-KR-Fast.",
     "contexts": "Published: KR1, Table 2, likewise.",
-    "images": "Published: KR2 (TNP-KR, ICML version), Table 19, milliseconds for SIR images of 128 x 128, 256 x 256 and "
-    "1024 x 1024 pixels (the number of context points varied).",
+    "images": "Published: KR2 (TNP-KR, ICML version), Table 19, milliseconds for SIR images of 128 x 128, 256 x 256 "
+    "and 1024 x 1024 pixels (the number of context points varied).",
 }
 """Where the published times come from; all on one 24 GB NVIDIA RTX 4090."""
 

@@ -56,9 +56,9 @@ class Timing:
     nt: int
     outcome: str
     seconds: list[float]
-    peak_gb: float
-    limit_seconds: float
-    limit_gb: float
+    peak_gb: float | int
+    limit_seconds: float | int
+    limit_gb: float | int
     message: str
     device: str
     date: str
@@ -79,7 +79,7 @@ def cells(rows: Sequence[str] = (*ROWS, TILED), largest: int = 2**20) -> Iterato
                     yield Cell(name, row, nc, nt)
 
 
-def measured(cell: Cell, folder: Path, seconds: float, gigabytes: float) -> Timing | None:
+def measured(cell: Cell, folder: Path, seconds: float | int, gigabytes: float | int) -> Timing | None:
     """The timing of a cell in `folder`, if it is there: measured, or ended by limits not below these."""
     path = folder / f"{cell.name}.json"
     if not path.exists():
@@ -94,8 +94,8 @@ def measure(
     folder: Path,
     circumstances: dict,
     *,
-    seconds: float,
-    gigabytes: float,
+    seconds: float | int,
+    gigabytes: float | int,
     command: Sequence[str] = (sys.executable, "-m", "npax.bench.speed_cell"),
     stdin: str = "",
 ) -> Timing:
@@ -119,7 +119,7 @@ def device_folder(folder: Path, circumstances: dict) -> Path:
     return folder / re.sub(r"[^a-z0-9]+", "-", circumstances["device"].lower()).strip("-")
 
 
-def limited(command: Sequence[str], seconds: float, gigabytes: float, stdin: str = "") -> dict:
+def limited(command: Sequence[str], seconds: float | int, gigabytes: float | int, stdin: str = "") -> dict:
     """Runs a command under limits: `outcome`, `seconds`, `peak_gb`, `message` as `Timing` has them.
 
     The command prints JSON lines with `seconds` (a number or a list) and `peak_gb`; the last word counts for memory.
@@ -215,11 +215,11 @@ _TITLES = {
     "contexts": "Context points, with 100 targets",
     "images": "Images",
 }
-_LEGEND = """Time of one prediction of one task (no batch) with points in the plane, compiled before, median over calls; peak memory
-of the accelerator, or resident memory of the process with all of Python. Every figure is of a process of its own; **time**
-and **memory** are the limits that ended one, no figure is extrapolated. `tnp_d_masked`: TNP-D as published, all tokens in
-one masked self-attention; `tnp_kr_*`: the presets, the context conditioned once, targets in chunks. `tiled`: the shipped
-model in tiles of 128 observations. In brackets: published, on one NVIDIA RTX 4090.
+_LEGEND = """Time of one prediction of one task (no batch) with points in the plane, compiled before, median over calls;
+peak memory of the accelerator, or resident memory of the process with all of Python. Every figure is of a process of
+its own; **time** and **memory** are the limits that ended one, no figure is extrapolated. `tnp_d_masked`: TNP-D as
+published, all tokens in one masked self-attention; `tnp_kr_*`: the presets, the context conditioned once, targets in
+chunks. `tiled`: the shipped model in tiles of 128 observations. In brackets: published, on one NVIDIA RTX 4090.
 """
 
 

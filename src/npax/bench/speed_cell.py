@@ -8,6 +8,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -47,7 +48,8 @@ def call(row: str, nc: int, nt: int) -> Callable[[], object]:
     else:
         model, function = getattr(presets, row)(2, 1, key=jr.key(0)), chunked
     arguments = (model, jnp.asarray(xc), jnp.asarray(yc), jnp.asarray(xt))
-    compiled = eqx.filter_jit(function).lower(*arguments).compile()
+    program: Any = eqx.filter_jit(function)
+    compiled = program.lower(*arguments).compile()
     return lambda: compiled(*arguments)
 
 

@@ -23,7 +23,8 @@ bench = typer.Typer(
 
     npax bench speed --largest 10000 -o speed.md
 
-    `speed` is about time and memory instead. Finished rows are kept and not run again; Ctrl-C leaves a checkpoint, and the same command goes on.
+    `speed` is about time and memory instead. What is finished is kept and not run again; Ctrl-C leaves a checkpoint,
+    and the same command goes on.
     """,
 )
 

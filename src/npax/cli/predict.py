@@ -23,7 +23,8 @@ def predict(
     ],
     y: Annotated[str, typer.Option(help="The column of the values.", show_default=False)],
     at: Annotated[
-        Path | None, typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False)
+        Path | None,
+        typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False),
     ] = None,
     resolution: Annotated[
         float | None,
@@ -99,7 +100,9 @@ def predict(
         except KeyboardInterrupt:
             if store is None:
                 raise
-            out.print(f"\nStopped. The same command goes on with the blocks that are missing in {store}.", soft_wrap=True)
+            out.print(
+                f"\nStopped. The same command goes on with the blocks that are missing in {store}.", soft_wrap=True
+            )
             raise typer.Exit(130) from None
         out.print(f"strategy: {_strategy(prediction, y)}")
         if output is not None:

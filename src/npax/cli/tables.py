@@ -74,7 +74,9 @@ def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
     return target[[*x]].rename_axis("row").to_xarray() if isinstance(target, pd.DataFrame) else target
 
 
-def regular_grid(table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS) -> xr.Dataset:
+def regular_grid(
+    table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS
+) -> xr.Dataset:
     """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest."""
     if resolution <= 0:
         raise ValueError(f"`--resolution` must be above 0, got {resolution}.")

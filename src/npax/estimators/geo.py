@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +146,7 @@ def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]
 
 def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:
     """Means and standard deviations, `[n 2 dy]`."""
-    places = check_array(places, dtype=np.float64, ensure_min_samples=0, input_name="target")
+    places = check_array(places, dtype="float64", ensure_min_samples=0, input_name="target")
     prediction = predictor(places)
     return np.concatenate([prediction.mean, prediction.std(include_noise)], axis=1)
 
@@ -167,7 +167,9 @@ def _lazy(predictor, grid, include_noise) -> Any:
     for index, region in grid.blocks(grid.chunks):
         at = dict(zip(dims, index, strict=True))
         columns = [
-            (axis.data.name, *(at[d] for d in axis.dims)) if axis.chunks else axis.isel({d: region[d] for d in axis.dims})
+            (axis.data.name, *(at[d] for d in axis.dims))
+            if axis.chunks
+            else axis.isel({d: region[d] for d in axis.dims})
             for axis in axes
         ]
         part = predictor.part(grid.points(region)).of(None) if in_parts else None
@@ -176,7 +178,8 @@ def _lazy(predictor, grid, include_noise) -> Any:
     graph = HighLevelGraph.from_collections(name, layer, [axis.data for axis in axes if axis.chunks])
     moments = 2 * (predictor.y.shape[1] if isinstance(predictor, Tiled) else predictor.dy)
     chunks = (*(grid.chunks[d] for d in dims), (moments,))
-    return da.Array(graph, name, chunks, dtype=np.float64)
+    array: Any = da.Array
+    return array(graph, name, chunks, dtype=np.float64)
 
 
 class _Block:

@@ -65,7 +65,10 @@ class Grid(NamedTuple):
         """Number and region of each block, for the sizes of the blocks along each dimension."""
         ends = {d: np.cumsum([0, *chunks[d]]) for d in self.sizes}
         for index in itertools.product(*(range(len(chunks[d])) for d in self.sizes)):
-            yield index, {d: slice(int(ends[d][i]), int(ends[d][i + 1])) for d, i in zip(self.sizes, index, strict=True)}
+            yield (
+                index,
+                {d: slice(int(ends[d][i]), int(ends[d][i + 1])) for d, i in zip(self.sizes, index, strict=True)},
+            )
 
     def even_chunks(self, most: int) -> dict[Hashable, int]:
         """Lengths of blocks of at most `most` places, about as long as broad."""

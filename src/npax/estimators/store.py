@@ -40,7 +40,9 @@ class Store:
         self.path, self.grid, self.names = path, grid, [name for name, _ in variables]
         lengths = grid.even_chunks(BLOCK)
         self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
-        digest = _digest((version("npax"), self.names, tuple(grid.sizes), tuple(lengths.values()), *request, *grid.axes))
+        digest = _digest(
+            (version("npax"), self.names, tuple(grid.sizes), tuple(lengths.values()), *request, *grid.axes)
+        )
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
         about = self._about()
