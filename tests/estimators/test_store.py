@@ -16,7 +16,7 @@ from victim import GRID, observations, write
 
 import npax
 from npax.estimators import store as stores
-from npax.estimators.store import ABOUT, Store
+from npax.estimators.store import BLOCKS, DONE, Store
 
 HERE = Path(__file__).parent
 
@@ -42,9 +42,9 @@ def test_what_is_stored_is_what_is_returned_otherwise(small, whole):
 
 def progress(path):
     try:
-        return json.loads((path / "zarr.json").read_text())["attributes"][ABOUT]
+        return json.loads((path / "zarr.json").read_text())["attributes"]
     except FileNotFoundError:
-        return {"done": 0}
+        return {DONE: 0}
 
 
 def start(path, *manner):
@@ -59,25 +59,25 @@ def start(path, *manner):
 def test_kill_9_in_predicting_and_in_counting_loses_no_block(small, whole, tmp_path):
     path = tmp_path / "map.zarr"
     victim = start(path)
-    while progress(path)["done"] < 2 and victim.poll() is None:
+    while progress(path)[DONE] < 2 and victim.poll() is None:
         time.sleep(0.01)
     victim.kill()
     _, errors = victim.communicate()
     assert victim.returncode == -signal.SIGKILL, errors.decode()
-    reached = progress(path)["done"]
-    assert 2 <= reached < progress(path)["blocks"]
+    reached = progress(path)[DONE]
+    assert 2 <= reached < progress(path)[BLOCKS]
 
     victim = start(path, "fsync", "3")  # half of the new metadata has reached the disk, under another name
     _, errors = victim.communicate()
     assert victim.returncode == -signal.SIGKILL, errors.decode()
-    reached, before = progress(path)["done"], reached
-    assert before < reached < progress(path)["blocks"] and list(path.glob("*.partial-*"))
+    reached, before = progress(path)[DONE], reached
+    assert before < reached < progress(path)[BLOCKS] and list(path.glob("*.partial-*"))
     seen = xr.load_dataset(path, engine="zarr")["temp_mean"]
     assert 0 < np.isfinite(seen).sum() < seen.size
 
     asked = []
     out = write(path, small, seen=asked.append)
-    assert len(asked) == progress(path)["blocks"] - reached
+    assert len(asked) == progress(path)[BLOCKS] - reached
     assert not list(path.glob("*.partial-*"))
     xr.testing.assert_equal(out.load().drop_attrs(), whole.drop_attrs())
 
@@ -105,9 +105,9 @@ def test_ctrl_c_leaves_a_store_to_go_on_with(small, whole, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         write(path, small, seen=interrupt)
-    assert progress(path)["done"] == 2
+    assert progress(path)[DONE] == 2
     out = write(path, small)
-    assert out.attrs[ABOUT]["done"] == out.attrs[ABOUT]["blocks"]
+    assert out.attrs[DONE] == out.attrs[BLOCKS]
     xr.testing.assert_equal(out.load().drop_attrs(), whole.drop_attrs())
 
 
@@ -118,7 +118,9 @@ def test_a_finished_prediction_is_not_repeated(small, tmp_path):
     def refuse(places):
         raise AssertionError("predicted again")
 
-    xr.testing.assert_identical(write(path, small, seen=refuse).load(), first)
+    with pytest.warns(UserWarning, match="holds all of this prediction: nothing is computed again"):
+        again = write(path, small, seen=refuse)
+    xr.testing.assert_identical(again.load(), first)
     assert first["temp_mean"].encoding["chunks"] == (6, 10)
 
 
@@ -170,9 +172,10 @@ def test_memory_is_that_of_a_block(small, tmp_path, monkeypatch):
 def test_coordinates_that_are_not_in_memory(small, whole, tmp_path):
     lon, lat = np.meshgrid(GRID["lon"], GRID["lat"])
     curved = xr.Dataset({"lon": (("j", "i"), lon), "lat": (("j", "i"), lat)}).chunk({"j": 5})
-    for _ in range(2):
-        out = npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
-        assert np.array_equal(out["temp_mean"], whole["temp_mean"]) and np.array_equal(out["lon"], lon)
+    out = npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
+    assert np.array_equal(out["temp_mean"], whole["temp_mean"]) and np.array_equal(out["lon"], lon)
+    with pytest.warns(UserWarning, match="nothing is computed again"):
+        npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
 
 
 def test_a_table_of_points_has_no_blocks(small, tmp_path):

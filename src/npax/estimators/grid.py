@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Region = dict[Hashable, slice]
+OWN = "npax_"
+"""How the attributes begin by which a stored prediction tells how far it is: no matter of what is predicted there."""
 
 
 class Grid(NamedTuple):
@@ -36,7 +38,7 @@ class Grid(NamedTuple):
             dataset = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
             require(dataset.variables, x, "target")
             dims, chunks, frame = tuple(dataset.sizes), dataset.chunksizes, dataset[[*x]]
-            frame = frame.assign_attrs(dataset.attrs)
+            frame.attrs = {k: v for k, v in dataset.attrs.items() if not str(k).startswith(OWN)}
         else:
             raise TypeError(
                 "`target` must be a pandas DataFrame, an xarray Dataset or DataArray, or a mapping from coordinate "

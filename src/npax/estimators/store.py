@@ -15,12 +15,12 @@ import numpy as np
 
 from ..inference.progress import Progress
 from ..training.checkpoint import write_atomically
-from .grid import Grid
+from .grid import OWN, Grid
 
 BLOCK = 2**16
 """Places predicted and written at a time."""
-ABOUT = "npax_progress"
-"""The attribute of the store that says what was asked for and how much of it is there."""
+REQUEST, BLOCKS, DONE = f"{OWN}request", f"{OWN}blocks", f"{OWN}blocks_done"
+"""The attributes of the store that say what was asked for, and how much of it is there."""
 
 
 class Store:
@@ -40,28 +40,32 @@ class Store:
         self.path, self.grid, self.names = path, grid, [name for name, _ in variables]
         lengths = grid.even_chunks(BLOCK)
         self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
+        self.count = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
         digest = _digest(
             (version("npax"), self.names, tuple(grid.sizes), tuple(lengths.values()), *request, *grid.axes)
         )
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
         about = self._about()
-        if about is None:
+        if REQUEST not in about:
             raise FileExistsError(
                 f"'{path}' is there already, and is no prediction that npax wrote. Delete it, or choose another name."
             )
-        if about.get("request") != digest:
+        if about[REQUEST] != digest:
             raise FileExistsError(
-                f"'{path}' holds {about.get('done')} of {about.get('blocks')} blocks of another prediction: other "
+                f"'{path}' holds {about[DONE]} of {about[BLOCKS]} blocks of another prediction: other "
                 "observations, places, model, options or version of npax. Delete it, or choose another name."
             )
-        self.done = about["done"]
+        self.done = about[DONE]
 
     def fill(self, predict: Callable[[np.ndarray], np.ndarray], *, progress: bool) -> Any:
         """Writes what is missing, `predict(places [n d]) -> [n columns]`, and opens the whole, lazily."""
         import xarray as xr
         import zarr
 
+        if self.done == self.count:
+            warnings.warn(f"'{self.path}' holds all of this prediction: nothing is computed again.", stacklevel=1)
+            return xr.open_zarr(self.path)
         group = zarr.open_group(self.path, mode="r+", use_consolidated=False)
         arrays: list[Any] = [group[name] for name in self.names]
         for leftover in self.path.glob("*.partial-*"):
@@ -88,9 +92,7 @@ class Store:
         for leftover in self.path.parent.glob(f"{self.path.name}.partial-*"):
             shutil.rmtree(leftover)
         partial = self.path.with_name(f"{self.path.name}.partial-{os.getpid()}")
-        blocks = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
-        about = {"request": digest, "blocks": blocks, "done": 0}
-        frame = self.grid.frame.assign_attrs({ABOUT: about})
+        frame = self.grid.frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
         frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
         group = zarr.open_group(partial, mode="r+", use_consolidated=False)
         for name, given in variables:
@@ -110,15 +112,15 @@ class Store:
 
     def _about(self):
         try:
-            return json.loads((self.path / "zarr.json").read_text())["attributes"][ABOUT]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+            return json.loads((self.path / "zarr.json").read_text())["attributes"]
+        except (OSError, ValueError, KeyError):
+            return {}
 
     def _count(self):
         """One more block is there."""
         self.done += 1
         metadata = json.loads((self.path / "zarr.json").read_text())
-        metadata["attributes"][ABOUT]["done"] = self.done
+        metadata["attributes"][DONE] = self.done
         write_atomically(self.path / "zarr.json", json.dumps(metadata, indent=2).encode())
 
 
