@@ -89,6 +89,32 @@ def test_predicts_on_a_grid_and_draws_it(observations, weights, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+def test_grids_of_any_size_are_written_block_by_block(observations, weights, tmp_path, monkeypatch):
+    monkeypatch.setattr(__import__("npax.estimators.store", fromlist=["BLOCK"]), "BLOCK", 8)
+    monkeypatch.setattr(__import__("npax.cli.tables", fromlist=["MOST_CELLS"]), "MOST_CELLS", 3)  # held in memory
+    path, picture = tmp_path / "new" / "map.zarr", tmp_path / "map.png"
+    result = predict(observations, weights, "--resolution", 1, "-o", path, "--plot", picture)
+    assert result.exit_code == 0 and "strategy: exact" in result.output, result.output
+    grid = xr.load_dataset(path, engine="zarr")
+    assert dict(grid.sizes) == {"lat": 4, "lon": 5} and np.isfinite(grid.temp_mean).all()
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    refused(predict(observations, weights, "--resolution", 2, "-o", path), "another prediction", "Delete it")
+    at = predict(observations, weights, "--at", path, "-o", tmp_path / "again.nc")
+    assert at.exit_code == 0, at.output
+    np.testing.assert_allclose(xr.load_dataset(tmp_path / "again.nc").temp_mean, grid.temp_mean, rtol=1e-5)
+    at = predict(observations, weights, "--at", observations, "-o", tmp_path / "points.zarr")
+    assert at.exit_code == 0 and xr.load_dataset(tmp_path / "points.zarr", engine="zarr").sizes == {"row": 30}
+
+
+def test_ctrl_c_says_how_to_go_on_with_a_store(observations, weights, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(npax.estimators, "interpolate", stopped)
+    result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.zarr")
+    assert result.exit_code == 130 and "The same command goes on" in result.output
+
+
 def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
     points = pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0], "temp": [1.0, np.nan], "site": ["p", "q"]})
     points.to_csv(tmp_path / "points.csv", index=False)

@@ -68,16 +68,16 @@ def test_parts_of_the_prediction_agree(reg, data):
     assert report["rmse"] == 0 and set(report) >= {"mae", "nll", "crps", "coverage", "interval"}
 
 
-def test_strategy_is_chosen_by_size(reg, rng, monkeypatch):
+def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     import sys
 
     X, y = rng.uniform(size=(50, 1)), np.arange(50.0)
     assert reg.fit(X, y).strategy_ == "exact"
-    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "EXACT_UP_TO", 40)
     exact = reg.predict(X)
-    assert reg.fit(X, y).strategy_ == "tiled"
-    assert np.allclose(reg.predict(X), exact, atol=1e-3)  # a tile holds all 50
-    assert reg.set_params(strategy="exact").fit(X, y).strategy_ == "exact"
+    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "choose", lambda nc, nt, size: "tiled")
+    assert np.allclose(reg.predict(X), exact, atol=1e-3) and reg.strategy_ == "tiled"  # a tile holds all 50
+    reg.set_params(strategy="exact").predict(X)
+    assert reg.strategy_ == "exact"
 
 
 def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):

@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 
@@ -20,17 +22,11 @@ def wave(x):
 def test_tiles_that_hold_everything_equal_the_exact_answer(small, rng, system, places):
     x, xt = places(rng, 200), places(rng, 90)
     tiled = Tiled(small, x, wave(x), system, size=200)
-    tiled.size, largest = 200, 20
-    cells = list(tile._bisect(*_box(tiled), tiled.points, tiled.frame(system.positions(xt)), np.arange(90), largest))
-    assert len(cells) > 1
+    assert len(tiled.cells(system.positions(xt))) > 1
     for a, b in zip(Exact(small, x, wave(x), system)(xt), tiled(xt), strict=True):
         assert np.allclose(a, b, atol=1e-4, rtol=1e-4)
     fewer = Tiled(small, x, wave(x), system, size=40)(xt)
     assert not np.allclose(fewer.mean, tiled(xt).mean, atol=1e-4)
-
-
-def _box(tiled):
-    return tiled.points.min(axis=0), tiled.points.max(axis=0)
 
 
 def test_a_target_does_not_depend_on_the_others(gp, rng):
@@ -40,6 +36,26 @@ def test_a_target_does_not_depend_on_the_others(gp, rng):
     for part in (slice(0, 150, 7), slice(20, 21)):
         for a, b in zip(whole, tiled(xt[part]), strict=True):
             assert np.allclose(a[part], b, atol=1e-4)
+
+
+@pytest.mark.parametrize(("system", "places"), [(Planar(), on_the_plane), (LatLon(), on_the_sphere)])
+def test_a_part_answers_as_the_whole_and_is_small(gp, rng, system, places):
+    x, xt = places(rng, 3000), places(rng, 400)
+    tiled = Tiled(gp, x, wave(x), system, size=32)
+    distance = np.linalg.norm(tiled.frame(system.positions(xt)) - tiled.frame(system.positions(xt))[0], axis=1)
+    some = xt[np.argsort(distance)[:9]]
+    part = pickle.loads(pickle.dumps(tiled.part(some).of(None))).of(gp)
+    for asked in (some, some[:0]):
+        for a, b in zip(tiled(asked), part(asked), strict=True):
+            assert np.allclose(a, b, rtol=1e-6, atol=1e-6)
+    assert len(pickle.dumps(tiled.part(some[:1]).of(None))) < len(pickle.dumps(tiled.of(None))) / 20
+
+
+@pytest.mark.parametrize("x", [np.full((40, 2), 7.0), np.arange(40.0)[:, None], np.ones((1, 1))])
+def test_parts_of_odd_designs(gp, x):
+    tiled = Tiled(gp, x, np.arange(len(x))[:, None] / 9, size=16)
+    for a, b in zip(tiled(x + 0.25), tiled.part(x + 0.25)(x + 0.25), strict=True):
+        assert np.allclose(a, b, atol=1e-6)
 
 
 def test_no_seams(gp, rng, monkeypatch):

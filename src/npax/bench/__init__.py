@@ -1,4 +1,4 @@
-"""The comparison of all models on the papers' tasks: `npax bench` (not imported by `import npax`)."""
+"""`npax bench` (not imported by `import npax`): all models on the papers' tasks; timing tables."""
 
 from .floors import score_floor as score_floor, score_gp as score_gp, score_oracle as score_oracle
 from .report import report as report
@@ -13,6 +13,16 @@ from .run import (
     run_of as run_of,
 )
 from .scores import Scores as Scores, draw as draw, mean_and_error as mean_and_error, score_model as score_model
+from .speed import (
+    ROWS as ROWS,
+    TILED as TILED,
+    Cell as Cell,
+    Timing as Timing,
+    cells as cells,
+    measure as measure,
+    measured as measured,
+    speed_report as speed_report,
+)
 from .tables import (
     Table as Table,
     anp as anp,

@@ -121,3 +121,40 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
     **_by_task(tuple(f"shift-{shift}" for shift in ("0", "0.2", "0.4", "0.6", "0.8", "1")), _TE),
 }
 """Published NLL: task, then preset. TE's TNP is in the efficient form of `tnp_d`."""
+
+SPEED_SOURCES: Mapping[str, str] = {
+    "targets": "Published: KR1 (TNP-KR, first version), Table 1, microseconds per sample; `tnp_kr_sa`: its "
+    "TNP-KR-Full, `tnp_kr_perf`: its TNP-KR-Fast.",
+    "contexts": "Published: KR1, Table 2, likewise.",
+    "images": "Published: KR2 (TNP-KR, ICML version), Table 19, milliseconds for SIR images of 128 x 128, 256 x 256 "
+    "and 1024 x 1024 pixels (the number of context points varied).",
+}
+"""Where the published times come from; all on one 24 GB NVIDIA RTX 4090."""
+
+
+def _by_size(sizes, **rows):
+    return {size: {row: figures[i] for row, figures in rows.items()} for i, size in enumerate(sizes)}
+
+
+PUBLISHED_SPEED: Mapping[str, Mapping[tuple[int, int], Mapping[str, str]]] = {
+    "targets": _by_size(
+        [(100, 10**i) for i in range(7)],
+        tnp_d_masked=("118", "119", "129", "286", "45,000", "OOM", "OOM"),
+        tnp_kr_sa=("171", "287", "267", "230", "474", "7,040", "86,800"),
+        tnp_kr_perf=("194", "327", "282", "226", "436", "4,510", "64,300"),
+    ),
+    "contexts": _by_size(
+        [(10**i, 100) for i in range(7)],
+        tnp_d_masked=("99", "99", "114", "247", "44,700", "OOM", "OOM"),
+        tnp_kr_sa=("98", "220", "286", "302", "36,700", "OOM", "OOM"),
+        tnp_kr_perf=("138", "277", "299", "234", "632", "6,900", "88,400"),
+    ),
+    "images": _by_size(
+        [(1270, 4096), (5079, 65_536), (100_000, 1_048_576)],
+        tnp_d_masked=("0.8", "OOM", "OOM"),
+        tnp_kr_sa=("1.3", "163.6", "49,505.6"),
+        tnp_kr_perf=("0.3", "0.3", "1.2"),
+        tnp_kr_dka=("0.3", "0.3", "1.2"),
+    ),
+}
+"""Published times by table, context and targets, and row."""

@@ -15,7 +15,7 @@ class Coords(enum.StrEnum):
 
 def predict(
     observations: Annotated[
-        Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet or .nc.", show_default=False)
+        Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet, .nc or .zarr.", show_default=False)
     ],
     x: Annotated[
         list[str],
@@ -23,14 +23,21 @@ def predict(
     ],
     y: Annotated[str, typer.Option(help="The column of the values.", show_default=False)],
     at: Annotated[
-        Path | None, typer.Option(help="Where to predict: a table of points or a NetCDF grid.", show_default=False)
+        Path | None,
+        typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False),
     ] = None,
     resolution: Annotated[
         float | None,
         typer.Option(help="Predict on a grid over the observations, with cells of this size.", show_default=False),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="What to write: .nc, .csv or .parquet.", show_default=False)
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="What to write: .nc, .csv, .parquet; or .zarr, for grids of any size.",
+            show_default=False,
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf, .svg.", show_default=False)] = None,
     coords: Annotated[
@@ -52,6 +59,11 @@ def predict(
 
       npax predict soil.csv --x x y --y zinc --at points.csv -o zinc.parquet
 
+      npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
+
+    A .zarr folder is written block by block: memory stays bounded, and whatever ends the process (Ctrl-C, a crash), the
+    same command goes on where it stopped.
+
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation. Where the
     points to predict at have a column Y too, the prediction is scored on it.
     """
@@ -61,7 +73,7 @@ def predict(
         if (at is None) == (resolution is None):
             raise ValueError("Say where to predict: either --at FILE or --resolution SIZE.")
         if output is None and plot is None:
-            raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet), --plot PICTURE or both.")
+            raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet, .zarr), --plot PICTURE or both.")
         if output is not None:
             tables.checked_suffix(output)
         if plot is not None:
@@ -69,8 +81,10 @@ def predict(
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed)
+        store = output if output is not None and output.suffix == ".zarr" else None
         if at is None:
-            target = tables.regular_grid(table, x, cast(float, resolution))
+            most = np.inf if store else tables.MOST_CELLS
+            target = tables.regular_grid(table, x, cast(float, resolution), most)
         else:
             target = tables.read(at)
             tables.check_columns(target, x, at)
@@ -78,14 +92,44 @@ def predict(
         from ..estimators import interpolate
 
         options = {"coords": coords.value, "model": model, "finetune": finetune, "progress": err.is_terminal}
-        prediction = interpolate(observed, target, x=x, y=y, **options)
+        try:
+            if store is not None:
+                prediction = interpolate(observed, tables.as_grid(target, x), x=x, y=y, store=store, **options)
+            else:
+                prediction = interpolate(observed, target, x=x, y=y, **options)
+        except KeyboardInterrupt:
+            if store is None:
+                raise
+            out.print(
+                f"\nStopped. The same command goes on with the blocks that are missing in {store}.", soft_wrap=True
+            )
+            raise typer.Exit(130) from None
+        out.print(f"strategy: {_strategy(prediction, y)}")
         if output is not None:
-            tables.write(prediction, output)
+            if store is None:
+                tables.write(prediction, output)
             out.print(f"prediction: {output}", soft_wrap=True)
         if plot is not None:
-            _draw(prediction, table, x, y, coords.value, plot)
+            _draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}", soft_wrap=True)
         _score(prediction, y)
+
+
+def _strategy(prediction, y):
+    words = {
+        "exact": "exact (every place sees all observations)",
+        "tiled": "tiled (a place sees the observations around it)",
+    }
+    return words[(prediction[f"{y}_mean"] if hasattr(prediction, "data_vars") else prediction).attrs["strategy"]]
+
+
+def _thinned(prediction, most=4_000_000):
+    """A grid of at most so many cells, every second, third, ... in each direction; a table as it is."""
+    if not hasattr(prediction, "data_vars"):
+        return prediction
+    sizes = prediction.sizes
+    step = int(np.ceil((np.prod([*sizes.values()], dtype=float) / most) ** (1 / max(len(sizes), 1))))
+    return prediction.isel({d: slice(None, None, max(step, 1)) for d in sizes})
 
 
 def _check_plot(path):

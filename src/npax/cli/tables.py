@@ -1,4 +1,4 @@
-"""Tables and grids on disk: CSV, Parquet, NetCDF. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
+"""Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +11,9 @@ try:
 except ImportError as error:
     raise ImportError("`npax predict` needs pandas and xarray: pip install 'npax[geo]'.") from error
 
-SUFFIXES = (".csv", ".parquet", ".nc")
+SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
 MOST_CELLS = 50_000_000
+"""Of a grid that is held in memory."""
 
 
 def checked_suffix(path: Path) -> Path:
@@ -22,12 +23,12 @@ def checked_suffix(path: Path) -> Path:
 
 
 def read(path: Path) -> pd.DataFrame | xr.Dataset:
-    """A table (CSV, Parquet) or a dataset (NetCDF)."""
+    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used."""
     checked_suffix(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file '{path}'.")
-    if path.suffix == ".nc":
-        return xr.load_dataset(path)
+    if not (path.is_dir() if path.suffix == ".zarr" else path.is_file()):
+        raise FileNotFoundError(f"There is no {'folder' if path.suffix == '.zarr' else 'file'} '{path}'.")
+    if path.suffix in (".nc", ".zarr"):
+        return xr.open_dataset(path)
     try:
         return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
@@ -68,16 +69,24 @@ def _is_number(text):
     return True
 
 
-def regular_grid(table: pd.DataFrame, x: Sequence[str], resolution: float) -> xr.Dataset:
+def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
+    """The coordinates of a table along one dimension, `row`; a dataset as it is."""
+    return target[[*x]].rename_axis("row").to_xarray() if isinstance(target, pd.DataFrame) else target
+
+
+def regular_grid(
+    table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS
+) -> xr.Dataset:
     """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest."""
     if resolution <= 0:
         raise ValueError(f"`--resolution` must be above 0, got {resolution}.")
     columns = {name: table[name].to_numpy(float) / resolution for name in x}
     ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
     cells = np.prod([high - low + 1 for low, high in ranges.values()])
-    if not cells <= MOST_CELLS:
+    if not cells <= most:
         raise ValueError(
-            f"A resolution of {resolution} makes {cells:,.0f} cells, more than {MOST_CELLS:,}: choose a larger one."
+            f"A resolution of {resolution} makes {cells:,.0f} cells, more than {most:,}: choose a larger one, or write "
+            "to a .zarr folder, which is not held in memory."
         )
     axes = {name: np.arange(low, high + 1) * resolution for name, (low, high) in ranges.items()}
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})

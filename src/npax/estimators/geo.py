@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import check_array
 
+from ..inference import Exact, Tiled
 from ..training import AbstractGaps
+from .grid import Grid, points, require
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
@@ -25,6 +29,7 @@ def interpolate(
     include_noise: bool = True,
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
+    store: str | Path | None = None,
     **options,
 ) -> Any:
     r"""Predicts a scattered or gridded variable at other places: `<y>_mean` and `<y>_std` there.
@@ -43,14 +48,22 @@ def interpolate(
       the list of names, of what is predicted, each by itself; a DataArray needs none.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function.
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
-    - `options`: those of `NeuralProcessRegressor` (`model`, `strategy`, `on_missing`, ...).
+    - `store`: a folder to write a gridded prediction to, block by block, as Zarr (format 3; the name usually ends in
+      `.zarr`). Grids of any size take the memory of one block of 65,536 places. After whatever ends the process the
+      same call goes on with the first block that was not finished; a finished prediction is not repeated.
+    - `options`: those of `NeuralProcessRegressor` (`model`, `strategy`, `on_missing`, `progress`, ...).
 
     **Returns:** for a DataFrame, a copy of it with two more columns per `y`; else a Dataset on the dimensions and
-    coordinates of `target`, whose variables carry the attributes of `y`, units included. Where `target` is chunked
-    by dask the result is lazy, with the same chunks: a block gets its own coordinates and the observations, and its
-    numbers do not depend on the chunks.
+    coordinates of `target`, whose variables carry the attributes of `y`, units included. The mean's attribute
+    `strategy` (of a DataFrame: its own) says whether the prediction is exact or tiled.
 
-    **Raises:** `ValueError` for names that are not there, and whatever `NeuralProcessRegressor.fit` finds wrong.
+    Where `target` is chunked by dask the result is lazy, with the same chunks, for any dask scheduler. The model is
+    sent to each worker once; a block gets its own coordinates and, of the observations, those that it sees (if the
+    coordinates themselves are lazy: each worker gets all of them, once). Its numbers do not depend on the chunks.
+    With `store` the result is what has been written, opened lazily.
+
+    **Raises:** `ValueError` for names that are not there, and whatever `NeuralProcessRegressor.fit` finds wrong;
+    `FileExistsError` where `store` holds anything else than this very prediction.
     """
     x = list(x)
     if coords == "latlon" and len(x) == 2 and str(x[0]).lower().startswith("lat"):
@@ -60,8 +73,10 @@ def interpolate(
     reg = NeuralProcessRegressor(coords=coords, **options)
     reg.fit(_columns(table, x, "observations"), table[ys].to_numpy(), finetune=finetune, gaps=gaps)
     if hasattr(target, "iloc"):
+        if store is not None:
+            raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
         return _at_points(reg, target, x, ys, include_noise)
-    return _on_grid(reg, target, x, ys, attributes, include_noise)
+    return _on_grid(reg, Grid.of(target, x), ys, attributes, include_noise, store)
 
 
 def _names(y, observations):
@@ -75,7 +90,7 @@ def _names(y, observations):
 def _table(observations, x, ys):
     """Observations as a DataFrame, and the attributes of each `y`."""
     if hasattr(observations, "iloc"):  # a DataFrame
-        _require(observations.columns, [*x, *ys], "observations")
+        require(observations.columns, [*x, *ys], "observations")
         return observations, {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
         raise TypeError(
@@ -83,83 +98,110 @@ def _table(observations, x, ys):
             f"got {type(observations).__name__}."
         )
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
-    _require(dataset.variables, [*x, *ys], "observations")
+    require(dataset.variables, [*x, *ys], "observations")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
     keep = [*ys, *(name for name in x if name not in dataset.coords)]
     return dataset[keep].to_dataframe().reset_index(), attributes
 
 
 def _at_points(reg, target, x, ys, include_noise):
-    _require(target.columns, x, "target")
+    require(target.columns, x, "target")
     mean, std = reg.predict(_columns(target, x, "target"), return_std=True, include_noise=include_noise)
     out = target.copy()
     for i, name in enumerate(ys):
         out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
+    out.attrs["strategy"] = reg.strategy_
     return out
 
 
-def _on_grid(reg, target, x, ys, attributes, include_noise):
-    xr = _xarray()
-    if isinstance(target, xr.DataArray):
-        dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
-    elif isinstance(target, Mapping):  # a Dataset is one; others are coordinates
-        dataset = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
-        _require(dataset.variables, x, "target")
-        dims, chunks, frame = tuple(dataset.sizes), dataset.chunksizes, dataset[[*x]]
-        frame = frame.assign_attrs(dataset.attrs)
-    else:
-        raise TypeError(
-            "`target` must be a pandas DataFrame, an xarray Dataset or DataArray, or a mapping from coordinate names "
-            f"to values; got {type(target).__name__}."
+def _on_grid(reg, grid, ys, attributes, include_noise, store):
+    predictor = reg._predictor(grid.size)
+    variables = list(_variables(ys, attributes, reg.strategy_))
+    if store is not None:
+        from .store import Store
+
+        predictor.progress = False  # of the tiles: the bar is that of the blocks
+        request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.strategy_, reg.tile_size, include_noise)
+        return Store(Path(store), grid, variables, request).fill(
+            lambda places: _moments(predictor, places, include_noise), progress=reg.progress
         )
-    _require(frame.variables, x, "target")
-    axes = [frame[name].variable.to_base_variable() for name in x]  # a variable that is an index cannot be chunked
-    if chunks:
-        axes = [axis.chunk({d: chunks[d] for d in axis.dims}) for axis in axes]
-
-    def block(*columns):
-        columns = np.broadcast_arrays(*columns)
-        points = np.stack([column.ravel() for column in columns], axis=1)
-        mean, std = reg.predict(points, return_std=True, include_noise=include_noise)
-        return np.concatenate([mean, std], axis=1).reshape(*columns[0].shape, -1)
-
-    both = xr.apply_ufunc(
-        block,
-        *axes,
-        output_core_dims=[["_moment"]],
-        dask="parallelized",
-        output_dtypes=[np.float64],
-        dask_gufunc_kwargs={"output_sizes": {"_moment": 2 * len(ys)}},
+    if grid.chunks:
+        moments = _lazy(predictor, grid, include_noise)
+    else:
+        moments = _moments(predictor, grid.points(), include_noise).reshape(*grid.sizes.values(), -1)
+    return grid.frame.assign(
+        {name: (tuple(grid.sizes), moments[..., i], given) for i, (name, given) in enumerate(variables)}
     )
-    both = both.transpose(*(d for d in dims if d in both.dims), "_moment")
-    for i, name in enumerate(ys):
-        given = attributes.get(name, {})
-        for kind, words, j in (("mean", "predicted mean of", i), ("std", "standard deviation of", i + len(ys))):
-            long_name = {"long_name": f"{words} {given.get('long_name', name)}"}
+
+
+def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and attributes of what is predicted: means, then standard deviations."""
+    for kind, words in (("mean", "predicted mean of"), ("std", "standard deviation of")):
+        for name in ys:
+            given = attributes.get(name, {})
             units = {"units": given["units"]} if "units" in given else {}
-            kept = given if kind == "mean" else units
-            variable = both.isel(_moment=j)
-            variable.attrs = {**kept, **long_name}
-            frame[f"{name}_{kind}"] = variable
-    return frame
+            kept = {**given, "strategy": strategy} if kind == "mean" else units
+            yield f"{name}_{kind}", {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
+
+
+def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:
+    """Means and standard deviations, `[n 2 dy]`."""
+    places = check_array(places, dtype="float64", ensure_min_samples=0, input_name="target")
+    prediction = predictor(places)
+    return np.concatenate([prediction.mean, prediction.std(include_noise)], axis=1)
+
+
+def _lazy(predictor, grid, include_noise) -> Any:
+    """The moments as a dask array, with the chunks of the target: `[*dims 2 dy]`."""
+    import uuid
+
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"npax-{uuid.uuid4().hex}"
+    in_parts = isinstance(predictor, Tiled) and not grid.lazy
+    shared = predictor.model if in_parts else predictor
+    layer: dict[Any, Any] = {f"{name}-shared": shared}
+    axes = [axis.chunk({d: grid.chunks[d] for d in axis.dims}) if axis.chunks else axis for axis in grid.axes]
+    dims = tuple(grid.sizes)
+    for index, region in grid.blocks(grid.chunks):
+        at = dict(zip(dims, index, strict=True))
+        columns = [
+            (axis.data.name, *(at[d] for d in axis.dims))
+            if axis.chunks
+            else axis.isel({d: region[d] for d in axis.dims})
+            for axis in axes
+        ]
+        part = predictor.part(grid.points(region)).of(None) if in_parts else None
+        about = _Block(part, dims, tuple(axis.dims for axis in axes), include_noise)
+        layer[(name, *index, 0)] = (about, f"{name}-shared", *columns)
+    graph = HighLevelGraph.from_collections(name, layer, [axis.data for axis in axes if axis.chunks])
+    moments = 2 * (predictor.y.shape[1] if isinstance(predictor, Tiled) else predictor.dy)
+    chunks = (*(grid.chunks[d] for d in dims), (moments,))
+    array: Any = da.Array
+    return array(graph, name, chunks, dtype=np.float64)
+
+
+class _Block:
+    """The work of one block, a function of what all of them share (the model, or the predictor where there is no
+    `part` of it) and of the block's coordinates: `[*dims 2 dy]`."""
+
+    def __init__(self, part: Tiled | None, dims, of_axes, include_noise: bool):
+        self.part, self.dims, self.of_axes, self.include_noise = part, dims, of_axes, include_noise
+
+    def __call__(self, shared: Any, *columns) -> np.ndarray:
+        import xarray as xr
+
+        axes = [
+            column if isinstance(column, xr.Variable) else xr.Variable(dims, column)
+            for dims, column in zip(self.of_axes, columns, strict=True)
+        ]
+        sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
+        predictor = shared if self.part is None else self.part.of(shared)
+        moments = _moments(predictor, points(axes, self.dims), self.include_noise)
+        return moments.reshape(*(sizes[d] for d in self.dims), -1)
 
 
 def _columns(table, names, where):
-    _require(table.columns, names, where)
+    require(table.columns, names, where)
     return np.stack([np.asarray(table[name]) for name in names], axis=1)
-
-
-def _require(there, names, where):
-    missing = [name for name in names if name not in there]
-    if missing:
-        raise ValueError(
-            f"`{where}` has no {', '.join(map(repr, missing))}; it has {', '.join(repr(name) for name in there)}."
-        )
-
-
-def _xarray():
-    try:
-        import xarray
-    except ImportError as error:
-        raise ImportError("Grids need xarray: pip install 'npax[geo]'.") from error
-    return xarray

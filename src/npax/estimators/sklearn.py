@@ -11,14 +11,11 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ..inference import Exact, Tiled, coordinates
+from ..inference import Exact, Tiled, choose, coordinates
 from ..inference.joint import covariance, joint_samples
 from ..models import AbstractNeuralProcess
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
-
-EXACT_UP_TO = 2000
-"""Context points up to which `strategy="auto"` lets every target see all of them."""
 
 
 class DroppedRows(UserWarning):
@@ -37,7 +34,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `coords`: `"planar"`, columns of numbers, each scaled by itself; or `"latlon"`, longitude and latitude in
       degrees (in this order, any wrap), on the sphere.
     - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
-      those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations.
+      those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations unless
+      that is more work than tiles, by `npax.inference.choose`.
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
@@ -45,8 +43,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `progress`: show a progress bar over tiles.
     - `random_state`: seed of `sample_y` where that is given None.
 
-    **Attributes** after `fit`: `strategy_`, the strategy in use; `model_`; `finetuned_`, what `npax.finetune` returned,
-    or None; `X_`, `y_`, the observations in use; `n_features_in_`, `feature_names_in_`.
+    **Attributes** after `fit`: `model_`; `finetuned_`, what `npax.finetune` returned, or None; `X_`, `y_`, the
+    observations in use; `n_features_in_`, `feature_names_in_`; `strategy_`, that of the latest prediction (before the
+    first, what it would be for as many targets as observations).
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
     each column predicted by itself where the model has one.
@@ -124,12 +123,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if return_std and return_cov:
             raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
         X = self._targets(X)
-        prediction = self.predictor_(X)
+        predictor = self._predictor(1 if return_cov else len(X))
+        prediction = predictor(X)
         mean = self._like_y(prediction.mean)
         if return_std:
             return mean, self._like_y(prediction.std(include_noise))
         if return_cov:
-            cov = covariance(self.predictor_, X, prediction, include_noise=include_noise)
+            cov = covariance(predictor, X, prediction, include_noise=include_noise)
             return mean, cov if self.y_.ndim == 2 else cov[..., 0]
         return mean
 
@@ -138,7 +138,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         levels = np.asarray(q, np.float64)
         if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q}.")
-        prediction = self.predictor_(self._targets(X))
+        X = self._targets(X)
+        prediction = self._predictor(len(X))(X)
         mean, std = prediction.mean, prediction.std(include_noise)
         quantiles = mean[..., None] + std[..., None] * ndtri(np.atleast_1d(levels))
         return self._like_y(quantiles if levels.ndim else quantiles[..., 0])
@@ -148,7 +149,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = self._targets(X)
         seed = self.random_state if random_state is None else random_state
         key = jr.key(check_random_state(seed).randint(np.iinfo(np.int32).max))
-        samples = joint_samples(self.predictor_, X, n_samples, key, include_noise=include_noise)
+        samples = joint_samples(self._predictor(1), X, n_samples, key, include_noise=include_noise)
         return self._like_y(np.moveaxis(samples, 0, -1))
 
     def score_report(self, X, y) -> dict[str, float]:
@@ -192,14 +193,21 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             ) from error
 
     def _keep(self, X, y):
-        exact = self.strategy == "exact" or (self.strategy == "auto" and len(X) <= EXACT_UP_TO)
-        context = self.model_, X, y.reshape(len(y), -1), coordinates(self.coords)
-        if exact:
-            self.predictor_ = Exact(*context)
-        else:
-            self.predictor_ = Tiled(*context, size=self.tile_size, progress=self.progress)
-        self.X_, self.y_, self.strategy_ = X, y, "exact" if exact else "tiled"
+        self.X_, self.y_, self._predictors = X, y, {}
+        self._predictor(len(X))
         return self
+
+    def _predictor(self, nt) -> Exact | Tiled:
+        """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
+        self.strategy_ = choose(len(self.X_), nt, self.tile_size) if self.strategy == "auto" else self.strategy
+        if self.strategy_ not in self._predictors:
+            context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords)
+            self._predictors[self.strategy_] = (
+                Exact(*context)
+                if self.strategy_ == "exact"
+                else Tiled(*context, size=self.tile_size, progress=self.progress)
+            )
+        return self._predictors[self.strategy_]
 
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""

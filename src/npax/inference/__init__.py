@@ -13,4 +13,5 @@ from .normalise import (
     coordinates as coordinates,
 )
 from .predict import Exact as Exact, Prediction as Prediction
+from .strategy import choose as choose
 from .tile import Tiled as Tiled

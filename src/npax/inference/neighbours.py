@@ -45,3 +45,16 @@ class Neighbours:
         distance, index = tree.query(places, count)
         shape = (*places.shape[:-1], count)  # which the query drops where it is 1
         return distance.reshape(shape), index.reshape(shape)
+
+
+class Remembered:
+    """What `Neighbours` said of some `places [n d]`, `seen [n count]`: says the same of these, without the rest."""
+
+    def __init__(self, places: np.ndarray, seen: np.ndarray):
+        self.places, self.seen, self.tree = places, seen, KDTree(places)
+
+    def __call__(self, places: np.ndarray) -> np.ndarray:
+        return self.seen[self.tree.query(places)[1]]
+
+    def __reduce__(self):
+        return Remembered, (self.places, self.seen)  # the tree is cheap to grow again

@@ -1,9 +1,11 @@
 """Prediction from large contexts: overlapping cells, each with the observations around it, blended without seams."""
 
+import copy
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +14,7 @@ from jaxtyping import Array
 
 from ..devices import everywhere, local_mesh, split
 from ..models import AbstractNeuralProcess
-from .neighbours import Neighbours
+from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Frame, Planar
 from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, standardiser, to_model
 from .progress import Progress
@@ -112,7 +114,10 @@ class Tiled:
         self.y = self.standardiser(y)
         outputs(model, self.y[:0])
         self.points = self.frame(self.positions)
-        self.neighbours = Neighbours(self.points, size)
+        self.ends = self.points.min(axis=0), self.points.max(axis=0)
+        self.neighbours: Neighbours | Remembered = Neighbours(self.points, size)
+        self._box = _Box(*self.ends, self.points)
+        self._whole: Callable[[np.ndarray, np.ndarray], bool] = partial(_few, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(x)
@@ -138,16 +143,33 @@ class Tiled:
 
     def cells(self, positions: np.ndarray) -> list[Cell]:
         """The cells that reach targets at `positions [n d]`."""
-        largest = max(self.size // SHARE, 1)
         points = self._clipped(positions)
-        return list(_bisect(*self._ends(), self.points, points, np.arange(len(points)), largest))
+        return list(_bisect(self._box, points, np.arange(len(points)), self._whole))
 
-    def _ends(self):
-        return self.points.min(axis=0), self.points.max(axis=0)
+    def part(self, x: np.ndarray) -> "Tiled":
+        """The same answers at places among `x`, and at no others, from what those need: the cells that reach them, and
+        the observations that these see. Small to send; smaller without the model, `part.of(None)`."""
+        cells = self.cells(self.coordinates.positions(x))
+        middles = np.array([cell.middle for cell in cells]).reshape(-1, self.points.shape[1])
+        used, seen = np.unique(self.neighbours(middles), return_inverse=True)
+        part = copy.copy(self)
+        part.points, part.positions, part.y = middles, self.positions[used], self.y[used]
+        part.neighbours = Remembered(middles, seen.astype(np.min_scalar_type(len(used))))
+        part.progress, part._whole, part._box = False, _known, _Box(*self.ends, middles)
+        return part
+
+    def of(self, model: Any) -> "Tiled":
+        """The same with another model."""
+        tiled = copy.copy(self)
+        tiled.model = model
+        return tiled
+
+    def __getstate__(self):
+        return {**self.__dict__, "_box": _Box(*self.ends, self.points)}  # cheap to halve again, large to send
 
     def _clipped(self, positions):
         """In the tiles' frame; targets beyond all observations belong to the outermost cells."""
-        return np.clip(self.frame(positions), *self._ends())
+        return np.clip(self.frame(positions), *self.ends)
 
     def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
         """Batches of cells with their predictions `[cells width dy]`. Each cell is conditioned once, with others of
@@ -190,23 +212,49 @@ class Tiled:
         return frame, [Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen])]
 
 
-def _bisect(low, high, context, targets, indices, largest, depth=0) -> Iterator[Cell]:
-    """The cells that have targets in reach: halves along the longest side until `largest` context points are left."""
-    middle, half = (low + high) / 2, (high - low) / 2
-    reach = np.all(np.abs(targets - middle) <= half * (1 + 2 * OVERLAP), axis=1)
+class _Box:
+    """A box of the bisection and the context points in it, halved along its longest side when first asked for."""
+
+    def __init__(self, low, high, context):
+        self.low, self.high, self.context = low, high, context
+        self.middle, self.half = (low + high) / 2, (high - low) / 2
+        self.halves: tuple[_Box, _Box] | None = None
+
+    def halved(self, context) -> "tuple[_Box, _Box]":
+        """`context`: that of the box, which forgets it (the halves have it), lest every level holds a copy."""
+        if self.halves is None:
+            axis = int(np.argmax(self.half))
+            left = context[:, axis] < self.middle[axis]
+            until, since = self.high.copy(), self.low.copy()
+            until[axis] = since[axis] = self.middle[axis]
+            self.halves = _Box(self.low, until, context[left]), _Box(since, self.high, context[~left])
+            self.context = None
+        return self.halves
+
+
+def _bisect(box, targets, indices, whole, depth=0) -> Iterator[Cell]:
+    """The cells that have targets in reach: boxes are halved until `whole(context, middle)`."""
+    reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP), axis=1)
     if not reach.all():
         targets, indices = targets[reach], indices[reach]
-    if not len(targets):
+    context = box.context  # None where it was halved before
+    if not len(targets) or (whole is _known and context is not None and not len(context)):
+        return  # a part does not have the cells that reach none of its targets
+    if context is not None and (depth == 100 or whole(context, box.middle)):
+        yield Cell(box.middle, box.half, indices)
         return
-    if len(context) <= largest or depth == 100 or not np.ptp(context, axis=0).any():  # coinciding points end it too
-        yield Cell(middle, half, indices)
-        return
-    axis = int(np.argmax(half))
-    left = context[:, axis] < middle[axis]
-    until, since = high.copy(), low.copy()
-    until[axis] = since[axis] = middle[axis]
-    yield from _bisect(low, until, context[left], targets, indices, largest, depth + 1)
-    yield from _bisect(since, high, context[~left], targets, indices, largest, depth + 1)
+    for half in box.halved(context):
+        yield from _bisect(half, targets, indices, whole, depth + 1)
+
+
+def _few(largest, context, middle):
+    """A cell holds at most so many context points, or coinciding ones."""
+    return len(context) <= largest or not np.ptp(context, axis=0).any()
+
+
+def _known(middles, middle):
+    """A cell is one of those whose middles are given."""
+    return len(middles) == 1 and np.array_equal(middles[0], middle)
 
 
 def _weight(box: Cell | Batch, points: np.ndarray) -> np.ndarray:

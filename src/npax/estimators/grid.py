@@ -1,0 +1,105 @@
+"""Places on a grid, whole or block by block."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Region = dict[Hashable, slice]
+OWN = "npax_"
+"""How the attributes begin by which a stored prediction tells how far it is: no matter of what is predicted there."""
+
+
+class Grid(NamedTuple):
+    """The coordinates `x` of a gridded target, the dimensions that they span together, and what the prediction keeps.
+
+    `frame`: coordinates and attributes of the target, no data; `axes`: a variable for each coordinate, in memory or
+    chunked; `sizes`: of the dimensions, in the order of the target; `chunks`: theirs, none where the target has none.
+    """
+
+    frame: xr.Dataset
+    axes: tuple[xr.Variable, ...]
+    sizes: Mapping[Hashable, int]
+    chunks: Mapping[Hashable, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, target: Any, x: Sequence[Hashable]) -> Grid:
+        """**Raises** `TypeError` for what is not a grid, `ValueError` where a coordinate is missing."""
+        xr = _xarray()
+        if isinstance(target, xr.DataArray):
+            dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
+        elif isinstance(target, Mapping):  # a Dataset is one; others are coordinates
+            dataset = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
+            require(dataset.variables, x, "target")
+            dims, chunks, frame = tuple(dataset.sizes), dataset.chunksizes, dataset[[*x]]
+            frame.attrs = {k: v for k, v in dataset.attrs.items() if not str(k).startswith(OWN)}
+        else:
+            raise TypeError(
+                "`target` must be a pandas DataFrame, an xarray Dataset or DataArray, or a mapping from coordinate "
+                f"names to values; got {type(target).__name__}."
+            )
+        require(frame.variables, x, "target")
+        axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
+        sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
+        return cls(frame, axes, sizes, {d: chunks[d] for d in sizes if d in chunks})
+
+    @property
+    def size(self) -> int:
+        return int(np.prod([*self.sizes.values()], dtype=np.int64))
+
+    @property
+    def lazy(self) -> bool:
+        """Whether coordinates are still to be computed."""
+        return any(axis.chunks is not None for axis in self.axes)
+
+    def points(self, region: Region | None = None) -> np.ndarray:
+        """The places `[n d]` of a region, or all of them, the last dimension varying fastest."""
+        axes = [axis.isel({d: region[d] for d in axis.dims}) if region else axis for axis in self.axes]
+        return points(axes, tuple(self.sizes))
+
+    def blocks(self, chunks: Mapping[Hashable, tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], Region]]:
+        """Number and region of each block, for the sizes of the blocks along each dimension."""
+        ends = {d: np.cumsum([0, *chunks[d]]) for d in self.sizes}
+        for index in itertools.product(*(range(len(chunks[d])) for d in self.sizes)):
+            yield (
+                index,
+                {d: slice(int(ends[d][i]), int(ends[d][i + 1])) for d, i in zip(self.sizes, index, strict=True)},
+            )
+
+    def even_chunks(self, most: int) -> dict[Hashable, int]:
+        """Lengths of blocks of at most `most` places, about as long as broad."""
+        lengths = dict(self.sizes)
+        while np.prod([*lengths.values()], dtype=np.int64) > most:
+            longest = max(lengths, key=lambda d: lengths[d])
+            lengths[longest] = -(-lengths[longest] // 2)
+        return lengths
+
+
+def points(axes: Sequence[xr.Variable], dims: Sequence[Hashable]) -> np.ndarray:
+    """Coordinates broadcast against each other: `[n d]`, the last of the dimensions varying fastest."""
+    sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
+    sizes = {d: sizes[d] for d in dims}
+    return np.stack([np.asarray(axis.set_dims(sizes).transpose(*dims)).ravel() for axis in axes], axis=1)
+
+
+def require(there: Any, names: Sequence[Hashable], where: str) -> None:
+    """**Raises** `ValueError` naming what is missing, and what there is."""
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise ValueError(
+            f"`{where}` has no {', '.join(map(repr, missing))}; it has {', '.join(repr(name) for name in there)}."
+        )
+
+
+def _xarray():
+    try:
+        import xarray
+    except ImportError as error:
+        raise ImportError("Grids need xarray: pip install 'npax[geo]'.") from error
+    return xarray

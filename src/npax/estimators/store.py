@@ -1,0 +1,145 @@
+"""Predictions on disk: Zarr, written block by block, resumable."""
+
+import hashlib
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..inference.progress import Progress
+from ..training.checkpoint import write_atomically
+from .grid import OWN, Grid
+
+BLOCK = 2**16
+"""Places predicted and written at a time."""
+REQUEST, BLOCKS, DONE = f"{OWN}request", f"{OWN}blocks", f"{OWN}blocks_done"
+"""The attributes of the store that say what was asked for, and how much of it is there."""
+
+
+class Store:
+    """A folder that is filled with a prediction on a grid: a Zarr group (format 3) that xarray opens.
+
+    The group is made whole or not at all, its coordinates with it. Then blocks follow, each a chunk of every variable;
+    after each the group's metadata count it, atomically. So whatever kills the process, at most one block is lost.
+    Places that are not there yet are NaN.
+
+    **Arguments:** `path`; `grid`; `variables`: name and attributes of each column of what is predicted; `request`:
+    what the prediction depends on beside the grid, arrays and plain values: the model, the observations, options.
+
+    **Raises** `FileExistsError` where the folder holds something else, or the answer to another request.
+    """
+
+    def __init__(self, path: Path, grid: Grid, variables: Sequence[tuple[str, dict[str, Any]]], request: tuple):
+        self.path, self.grid, self.names = path, grid, [name for name, _ in variables]
+        lengths = grid.even_chunks(BLOCK)
+        self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
+        self.count = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
+        digest = _digest(
+            (version("npax"), self.names, tuple(grid.sizes), tuple(lengths.values()), *request, *grid.axes)
+        )
+        if not path.exists():
+            self._make(variables, tuple(lengths.values()), digest)
+        about = self._about()
+        if REQUEST not in about:
+            raise FileExistsError(
+                f"'{path}' is there already, and is no prediction that npax wrote. Delete it, or choose another name."
+            )
+        if about[REQUEST] != digest:
+            raise FileExistsError(
+                f"'{path}' holds {about[DONE]} of {about[BLOCKS]} blocks of another prediction: other "
+                "observations, places, model, options or version of npax. Delete it, or choose another name."
+            )
+        self.done = about[DONE]
+
+    def fill(self, predict: Callable[[np.ndarray], np.ndarray], *, progress: bool) -> Any:
+        """Writes what is missing, `predict(places [n d]) -> [n columns]`, and opens the whole, lazily."""
+        import xarray as xr
+        import zarr
+
+        if self.done == self.count:
+            warnings.warn(f"'{self.path}' holds all of this prediction: nothing is computed again.", stacklevel=1)
+            return xr.open_zarr(self.path)
+        group = zarr.open_group(self.path, mode="r+", use_consolidated=False)
+        arrays: list[Any] = [group[name] for name in self.names]
+        for leftover in self.path.glob("*.partial-*"):
+            leftover.unlink()
+        with Progress("Predicting", self.grid.size, shown=progress) as bar:
+            done = self.done
+            for number, (_, region) in enumerate(self.grid.blocks(self.chunks)):
+                slices = tuple(region.values())
+                size = int(np.prod([s.stop - s.start for s in slices]))
+                if number < done:
+                    bar.advance(size)
+                    continue
+                found = predict(self.grid.points(region)).reshape(*(s.stop - s.start for s in slices), -1)
+                for i, array in enumerate(arrays):
+                    array[slices] = found[..., i]
+                self._count()
+                bar.advance(size)
+        return xr.open_zarr(self.path)
+
+    def _make(self, variables, lengths, digest):
+        """The group with all its metadata and coordinates, without predictions; under its name once it is whole."""
+        import zarr
+
+        for leftover in self.path.parent.glob(f"{self.path.name}.partial-*"):
+            shutil.rmtree(leftover)
+        partial = self.path.with_name(f"{self.path.name}.partial-{os.getpid()}")
+        frame = self.grid.frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
+        frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
+        group = zarr.open_group(partial, mode="r+", use_consolidated=False)
+        for name, given in variables:
+            group.create_array(
+                name,
+                shape=tuple(self.grid.sizes.values()),
+                chunks=lengths,
+                dtype="float64",
+                fill_value=np.nan,
+                dimension_names=[str(d) for d in self.grid.sizes],
+                attributes=given,
+            )
+        with warnings.catch_warnings():  # that format 3 does not have the copy of all metadata; xarray looks for it
+            warnings.filterwarnings("ignore", message="Consolidated metadata")
+            zarr.consolidate_metadata(partial)
+        os.replace(partial, self.path)
+
+    def _about(self):
+        try:
+            return json.loads((self.path / "zarr.json").read_text())["attributes"]
+        except (OSError, ValueError, KeyError):
+            return {}
+
+    def _count(self):
+        """One more block is there."""
+        self.done += 1
+        metadata = json.loads((self.path / "zarr.json").read_text())
+        metadata["attributes"][DONE] = self.done
+        write_atomically(self.path / "zarr.json", json.dumps(metadata, indent=2).encode())
+
+
+def _cut(size, length):
+    return tuple(min(length, size - start) for start in range(0, size, length))
+
+
+def _digest(parts):
+    """A fingerprint of arrays, models, plain values; of variables that are not in memory it reads piece by piece."""
+    digest = hashlib.sha256()
+    for part in parts:
+        leaves = jax.tree.leaves(part)
+        digest.update(f"{type(part).__name__} {len(leaves)}".encode())
+        for leaf in leaves:
+            if not hasattr(leaf, "shape"):
+                digest.update(repr(leaf).encode())
+                continue
+            digest.update(f"{getattr(leaf, 'dims', '')} {leaf.shape} {leaf.dtype}".encode())
+            rows = max(1, BLOCK * len(leaf) // max(leaf.size, 1)) if leaf.ndim else 1
+            for start in range(0, len(leaf) if leaf.ndim else 1, rows):
+                digest.update(np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf).tobytes())
+    return digest.hexdigest()

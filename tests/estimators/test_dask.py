@@ -1,0 +1,76 @@
+"""Lazy targets on a cluster: blocks carry what they need, and answer as the whole does."""
+
+import pickle
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from distributed import Client, LocalCluster
+
+import npax
+from npax.estimators.geo import _Block
+from npax.inference import Tiled
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"lon": rng.uniform(-5, 5, 6000), "lat": rng.uniform(40, 48, 6000)})
+    return table.assign(temp=np.sin(table["lon"]) + table["lat"] / 10)
+
+
+def grid(n, **chunks):
+    lon, lat = np.linspace(-5, 5, n), np.linspace(40, 48, n)
+    return xr.DataArray(np.zeros((n, n)), {"lat": lat, "lon": lon}, ("lat", "lon")).chunk(chunks)
+
+
+def interpolate(table, target, small, **options):
+    return npax.interpolate(table, target, y="temp", model=small, strategy="tiled", tile_size=16, **options)
+
+
+def blocks(out):
+    tasks = dict(out["temp_mean"].__dask_graph__()).values()
+    return [task[0] for task in tasks if isinstance(task, tuple) and isinstance(task[0], _Block)]
+
+
+def test_a_block_carries_its_neighbourhood_alone(table, small):
+    whole = Tiled(small, table[["lon", "lat"]].to_numpy(), table[["temp"]].to_numpy(), size=16)
+    context = len(pickle.dumps(whole.of(None)))
+    found = blocks(interpolate(table, grid(24, lat=3, lon=3), small))
+    sizes = [len(pickle.dumps(block)) for block in found]
+    assert len(found) == 64
+    assert max(sizes) < context / 10  # of which it would carry all, did it carry the whole
+    denser = pd.concat([table, table.assign(lon=-table["lon"])])
+    assert len(pickle.dumps(Tiled(small, denser[["lon", "lat"]].to_numpy(), denser[["temp"]].to_numpy(), size=16))) > (
+        1.8 * context
+    )
+    finer = blocks(interpolate(denser, grid(48, lat=3, lon=3), small))
+    assert max(len(pickle.dumps(block)) for block in finer) < 1.5 * max(sizes)  # as many cells in a smaller block
+
+
+def test_two_processes_write_what_one_would(table, small, tmp_path):
+    near = table[(table["lon"].abs() < 1) & (table["lat"] < 42)]
+    in_memory = interpolate(near, grid(12), small)
+    out = interpolate(near, grid(12, lat=6, lon=6), small)
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
+        out.to_zarr(tmp_path / "map.zarr", zarr_format=3, consolidated=False)
+    written = xr.load_dataset(tmp_path / "map.zarr", engine="zarr", consolidated=False)
+    for name in ("temp_mean", "temp_std"):
+        np.testing.assert_allclose(written[name], in_memory[name], rtol=1e-5, atol=1e-5)
+
+
+def test_lazy_coordinates_answer_alike(table, small):
+    near = table[(table["lon"].abs() < 1) & (table["lat"] < 42)]
+    in_memory = interpolate(near, grid(12), small)
+    lon, lat = np.meshgrid(in_memory["lon"], in_memory["lat"])
+    curved = xr.Dataset({"lon": (("j", "i"), lon), "lat": (("j", "i"), lat)}).chunk({"j": 6})
+    out = interpolate(near, curved, small)
+    assert out["temp_mean"].chunks == ((6, 6), (12,)) and not blocks(out)[0].part
+    with dask.config.set(scheduler="synchronous"):
+        np.testing.assert_allclose(out["temp_mean"], in_memory["temp_mean"], rtol=1e-5, atol=1e-5)

@@ -1,0 +1,183 @@
+"""Predictions on disk go on where they stopped, whatever stopped them, and hold one block in memory."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from victim import GRID, observations, write
+
+import npax
+from npax.estimators import store as stores
+from npax.estimators.store import BLOCKS, DONE, Store
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(stores, "BLOCK", 64)
+
+
+@pytest.fixture(scope="module")
+def whole(small, tmp_path_factory):
+    """Uninterrupted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stores, "BLOCK", 64)
+        return write(tmp_path_factory.mktemp("whole") / "map.zarr", small).load()
+
+
+def test_what_is_stored_is_what_is_returned_otherwise(small, whole):
+    in_memory = npax.interpolate(observations(), GRID, y="temp", model=small)
+    xr.testing.assert_allclose(whole.drop_attrs(), in_memory.drop_attrs(), rtol=1e-5)
+    assert whole["temp_mean"].attrs == in_memory["temp_mean"].attrs and whole["temp_std"].dims == ("lat", "lon")
+
+
+def progress(path):
+    try:
+        return json.loads((path / "zarr.json").read_text())["attributes"]
+    except FileNotFoundError:
+        return {DONE: 0}
+
+
+def start(path, *manner):
+    settings = {
+        "JAX_COMPILATION_CACHE_DIR": str(HERE.parent.parent / ".jax_cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
+    }
+    command = [sys.executable, str(HERE / "victim.py"), str(path), *manner]
+    return subprocess.Popen(command, env={**os.environ, **settings}, stderr=subprocess.PIPE)
+
+
+def test_kill_9_in_predicting_and_in_counting_loses_no_block(small, whole, tmp_path):
+    path = tmp_path / "map.zarr"
+    victim = start(path)
+    while progress(path)[DONE] < 2 and victim.poll() is None:
+        time.sleep(0.01)
+    victim.kill()
+    _, errors = victim.communicate()
+    assert victim.returncode == -signal.SIGKILL, errors.decode()
+    reached = progress(path)[DONE]
+    assert 2 <= reached < progress(path)[BLOCKS]
+
+    victim = start(path, "fsync", "3")  # half of the new metadata has reached the disk, under another name
+    _, errors = victim.communicate()
+    assert victim.returncode == -signal.SIGKILL, errors.decode()
+    reached, before = progress(path)[DONE], reached
+    assert before < reached < progress(path)[BLOCKS] and list(path.glob("*.partial-*"))
+    seen = xr.load_dataset(path, engine="zarr")["temp_mean"]
+    assert 0 < np.isfinite(seen).sum() < seen.size
+
+    asked = []
+    out = write(path, small, seen=asked.append)
+    assert len(asked) == progress(path)[BLOCKS] - reached
+    assert not list(path.glob("*.partial-*"))
+    xr.testing.assert_equal(out.load().drop_attrs(), whole.drop_attrs())
+
+
+def test_killed_while_it_is_made(small, whole, tmp_path, monkeypatch):
+    def die(*args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(os, "replace", lambda a, b: die() if Path(b).suffix == ".zarr" else os.rename(a, b))
+        write(tmp_path / "map.zarr", small)
+    assert [path.name.split("-")[0] for path in tmp_path.iterdir()] == ["map.zarr.partial"]
+    xr.testing.assert_equal(write(tmp_path / "map.zarr", small).load().drop_attrs(), whole.drop_attrs())
+    assert [path.name for path in tmp_path.iterdir()] == ["map.zarr"]
+
+
+def test_ctrl_c_leaves_a_store_to_go_on_with(small, whole, tmp_path):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs start with Ctrl-C ignored
+    path, calls = tmp_path / "map.zarr", []
+
+    def interrupt(places):
+        calls.append(places)
+        if len(calls) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        write(path, small, seen=interrupt)
+    assert progress(path)[DONE] == 2
+    out = write(path, small)
+    assert out.attrs[DONE] == out.attrs[BLOCKS]
+    xr.testing.assert_equal(out.load().drop_attrs(), whole.drop_attrs())
+
+
+def test_a_finished_prediction_is_not_repeated(small, tmp_path):
+    path = tmp_path / "map.zarr"
+    first = write(path, small).load()
+
+    def refuse(places):
+        raise AssertionError("predicted again")
+
+    with pytest.warns(UserWarning, match="holds all of this prediction: nothing is computed again"):
+        again = write(path, small, seen=refuse)
+    xr.testing.assert_identical(again.load(), first)
+    assert first["temp_mean"].encoding["chunks"] == (6, 10)
+
+
+@pytest.mark.parametrize("change", ["model", "observations", "grid", "option", "no store", "a file", "another zarr"])
+def test_what_is_not_this_prediction_is_left_alone(small, tmp_path, change):
+    path = tmp_path / "map.zarr"
+    words = "another prediction"
+    options = {"model": small, "observations": observations(), "target": GRID}
+    if change in ("no store", "a file", "another zarr"):
+        words = "no prediction that npax wrote"
+        {
+            "no store": lambda: path.mkdir(),
+            "a file": lambda: path.write_text("text"),
+            "another zarr": lambda: xr.Dataset({"a": ("x", [1.0])}).to_zarr(path, consolidated=False),
+        }[change]()
+    else:
+        npax.interpolate(observations(), GRID, y="temp", model=small, store=path)
+        options |= {
+            "model": {"model": npax.load("gp-universal")},
+            "observations": {"observations": observations().assign(temp=0.0)},
+            "grid": {"target": {**GRID, "lon": GRID["lon"] + 1}},
+            "option": {"include_noise": False},
+        }[change]
+    before = sorted((p, p.stat().st_mtime_ns) for p in tmp_path.rglob("*"))
+    with pytest.raises(FileExistsError, match=f"{words}.*Delete it, or choose another name"):
+        npax.interpolate(options.pop("observations"), options.pop("target"), y="temp", store=path, **options)
+    assert sorted((p, p.stat().st_mtime_ns) for p in tmp_path.rglob("*")) == before
+
+
+def test_memory_is_that_of_a_block(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "BLOCK", 2048)
+    table = observations()
+
+    def peak(n, **options):
+        grid = {"lat": np.linspace(40, 48, n), "lon": np.linspace(-5, 5, n)}
+        tracemalloc.start()
+        npax.interpolate(table, grid, y="temp", model=small, **options)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    monkeypatch.setattr(Store, "_count", lambda self: setattr(self, "done", self.done + 1))
+    peak(32, store=tmp_path / "first")  # compiles
+    few, many = peak(64, store=tmp_path / "few"), peak(192, store=tmp_path / "many")
+    assert many < 1.5 * few
+    assert peak(192) > 3 * many  # in memory: all of it
+
+
+def test_coordinates_that_are_not_in_memory(small, whole, tmp_path):
+    lon, lat = np.meshgrid(GRID["lon"], GRID["lat"])
+    curved = xr.Dataset({"lon": (("j", "i"), lon), "lat": (("j", "i"), lat)}).chunk({"j": 5})
+    out = npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
+    assert np.array_equal(out["temp_mean"], whole["temp_mean"]) and np.array_equal(out["lon"], lon)
+    with pytest.warns(UserWarning, match="nothing is computed again"):
+        npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
+
+
+def test_a_table_of_points_has_no_blocks(small, tmp_path):
+    with pytest.raises(ValueError, match="`store` takes a gridded target"):
+        npax.interpolate(observations(), observations(), y="temp", model=small, store=tmp_path / "map.zarr")
