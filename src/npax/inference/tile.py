@@ -13,12 +13,16 @@ import numpy as np
 from jaxtyping import Array
 
 from ..devices import everywhere, local_mesh, split
+from ..likelihoods import Categorical
 from ..models import AbstractNeuralProcess
 from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Frame, Planar
 from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, standardiser, to_model
 from .progress import Progress
+from .trend import Trend
 
+TREND = 16
+"""A trend is taken off where there are this many times the observations that a cell sees."""
 OVERLAP = 0.15
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
 SHARE = 16
@@ -81,7 +85,9 @@ class Tiled:
     The cells depend on the context alone: a target's prediction does not depend on which other targets are asked
     for, in this call or in another.
 
-    A context of at most `size` points is seen whole by every cell, and the answer equals that of `Exact`.
+    No cell sees the whole field. From 16 `size` observations on, a trend surface (`Trend`) is taken off first, cells
+    answer what is left, and the surface is put back. A context of at most `size` points is seen whole by every cell,
+    and the answer equals that of `Exact`.
 
     **Arguments:** those of `Exact`, and `size`: observations per cell (default 128, within what models are trained
     on); `progress`: shows a progress bar.
@@ -91,7 +97,7 @@ class Tiled:
     for each of up to eight threads, and O(nc + nt) floats on the host. The cells of a batch are spread over all
     devices of the process.
 
-    **Pitfalls:** features much longer than a cell's surroundings are seen only by their slopes.
+    **Pitfalls:** features much longer than a cell's surroundings, but not of the trend, are seen only by their slopes.
     """
 
     def __init__(
@@ -110,10 +116,13 @@ class Tiled:
         self.positions = coordinates.positions(x)
         self.frame = coordinates.frame(self.positions)
         to_model(model, self.positions[:0])
-        self.standardiser = standardiser(model, y)
-        self.y = self.standardiser(y)
-        outputs(model, self.y[:0])
         self.points = self.frame(self.positions)
+        enough = len(x) >= TREND * size and not isinstance(model.likelihood, Categorical)
+        self.trend = Trend(self.points, y) if enough else None
+        left = y if self.trend is None else y - self.trend(self.points)
+        self.standardiser = standardiser(model, left)
+        self.y = self.standardiser(left)
+        outputs(model, self.y[:0])
         self.ends = self.points.min(axis=0), self.points.max(axis=0)
         self.neighbours: Neighbours | Remembered = Neighbours(self.points, size)
         self._box = _Box(*self.ends, self.points)
@@ -126,7 +135,15 @@ class Tiled:
             for start in range(0, len(x), BLOCK):
                 block = slice(start, start + BLOCK)
                 self._add(positions[block], sums[block], progress)
-        return restore(_mixture(np.moveaxis(sums, 1, 0)), self.standardiser)
+        left = restore(_mixture(np.moveaxis(sums, 1, 0)), self.standardiser)
+        return left._replace(mean=left.mean + self._trend_at(positions))
+
+    def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """What cells would have to answer for values `y [n dy]` at `x`: less the trend, in the unit of `self.y`."""
+        return self.standardiser(y - self._trend_at(self.coordinates.positions(x)))
+
+    def _trend_at(self, positions):
+        return 0.0 if self.trend is None else self.trend(self.frame(positions))
 
     def _add(self, positions, sums, progress):
         """Adds the cells' weighted moments to `sums`: of one, the mean, the two second moments."""

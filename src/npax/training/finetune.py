@@ -125,7 +125,7 @@ class _Cutter:
     def __call__(self, hidden, wanted, number):
         """`number` tasks whose targets are `wanted`, in the tiles of the observations that are not `hidden`."""
         tiled = Tiled(self.model, self.x[~hidden], self.y[~hidden], self.system, size=self.size)
-        positions, y = self.system.positions(self.x[wanted]), tiled.standardiser(self.y[wanted])
+        positions, y = self.system.positions(self.x[wanted]), tiled.left(self.x[wanted], self.y[wanted])
         cells = tiled.cells(positions) if len(positions) else []
         if not cells:
             return None
