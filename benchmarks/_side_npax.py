@@ -13,7 +13,7 @@ from _worker import parameters, serve
 
 import npax
 from npax.bias import GeometricRBFBias, RBFNetworkBias
-from npax.devices import global_mesh
+from npax.devices import everywhere, global_mesh
 from npax.models import presets
 from npax.tasks import RBFPrior, Stage, gp_1d
 from npax.training.fit import _runner, _start
@@ -34,7 +34,7 @@ def train(spec):
     """The chunk of steps that `npax.fit` runs, on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
     model, stage = _preset(spec["variant"]), Stage(gp_1d(RBFPrior()), spec["batch"])
     optimizer = npax.training.yogi(100_000)
-    state = [_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True)]
+    state = [everywhere(_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True), global_mesh())]
     run_chunk = _runner(npax.objectives.suited(state[0].model), optimizer, 1, global_mesh())
 
     def run():

@@ -1,8 +1,11 @@
+import equinox as eqx
+import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
-from npax.blocks import MLP, Linear, spread_over_locations
+from npax.blocks import MLP, LayerNorm, Linear, spread_over_locations, standardise
 
 
 @pytest.mark.parametrize("dx", [1, 2])
@@ -26,3 +29,23 @@ def test_a_network_on_locations_tells_near_ones_apart_from_the_start(getkey):
         return jnp.abs(jnp.diff(MLP([1, 64, 8], key=key, **options)(x), n=2, axis=0)).mean()
 
     assert curvature(locations=slice(0, 1)) > 5 * curvature()
+
+
+def test_a_norm_inside_the_map_behind_it():
+    """Values and gradients are those of the norm and the map, one after the other; inputs beyond the norm's pass."""
+    keys = jr.split(jr.key(5), 5)
+    norm = eqx.tree_at(lambda n: (n.scale, n.shift), LayerNorm(3), tuple(jr.normal(k, (3,)) for k in keys[:2]))
+    x, rest = jr.normal(keys[2], (7, 3)), jr.normal(keys[3], (7, 2))
+
+    def apart(parts):
+        norm, mlp = parts
+        return jnp.sum(jnp.sin(mlp(jnp.concatenate([norm(x), rest], axis=-1))))
+
+    def inside(parts):
+        norm, mlp = parts
+        return jnp.sum(jnp.sin(mlp.behind(norm)(jnp.concatenate([standardise(x), rest], axis=-1))))
+
+    parts = norm, MLP([5, 4, 2], key=keys[4])
+    for a, b in zip(*(jax.tree.leaves(eqx.filter_value_and_grad(f)(parts)) for f in (apart, inside)), strict=True):
+        assert jnp.allclose(a, b, atol=1e-5)
+    assert not jnp.allclose(apart(parts), inside((LayerNorm(3), parts[1])), atol=1e-3)

@@ -17,7 +17,9 @@ def x():
 def test_it_is_found_and_ends_with_the_observations(x):
     trend, places = Trend(x, quadratic(x)), np.random.default_rng(1).uniform(x.min(0), x.max(0), (50, 2))
     assert np.allclose(trend(places), quadratic(places), atol=1e-6)
-    assert np.allclose(trend(places + [1e6, 0.0]), quadratic(np.c_[np.full(50, x[:, 0].max()), places[:, 1]]), atol=1e-6)
+    assert np.allclose(
+        trend(places + [1e6, 0.0]), quadratic(np.c_[np.full(50, x[:, 0].max()), places[:, 1]]), atol=1e-6
+    )
 
 
 def test_it_is_finite_for_points_on_a_line_or_in_one_place(x):

@@ -60,6 +60,9 @@ class DeepKernelAttention(AbstractTokenAttention):
         total = read(self._embed(z, x)[None], x, memory, self.rotary)[0]
         return self.norm(total / jnp.maximum(memory.number, 1.0))
 
+    def behind(self, norm):
+        return eqx.tree_at(lambda m: (m.phi, m.psi), self, (self.phi.behind(norm), self.psi.behind(norm)))
+
     def _embed(self, z, x):
         """`[n features]`."""
         return self.phi(z if self.rotary is not None else jnp.concatenate([z, x], axis=-1))

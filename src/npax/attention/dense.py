@@ -37,7 +37,7 @@ def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:
 
 def logits(q, k, bias, xq, xk, mask):
     """Scaled products plus bias, minus infinity where the mask hides the key."""
-    s = jnp.einsum("hqd,hkd->hqk", q * q.shape[-1] ** -0.5, k)
+    s = jnp.einsum("hqd,hkd->hqk", q, k) * q.shape[-1] ** -0.5
     if bias is not None:
         s = s + bias(xq, xk)
     s = s if mask is None else jnp.where(mask[None, None, :], s, -jnp.inf)

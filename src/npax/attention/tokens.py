@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..bias import AbstractBias
 from ..blocks.heads import join_heads, split_heads
-from ..blocks.mlp import Linear
+from ..blocks.mlp import LayerNorm, Linear
 from ._base import AbstractAttention, Memory
 from .rotary import RotaryCoordinates
 
@@ -24,6 +24,10 @@ class AbstractTokenAttention(eqx.Module):
     @abc.abstractmethod
     def recall(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:
         """What the tokens `z` at `x` read."""
+
+    @abc.abstractmethod
+    def behind(self, norm: LayerNorm) -> "AbstractTokenAttention":
+        """The same with the scale and shift of `norm` inside: it takes tokens that are only standardised."""
 
 
 class TokenAttention(AbstractTokenAttention):
@@ -68,6 +72,10 @@ class TokenAttention(AbstractTokenAttention):
     def recall(self, z, x, memory):
         q = self._turn(split_heads(self.query(z), self.heads), x)
         return self.output(join_heads(self.attention.recall(q, x, memory, self.bias)))
+
+    def behind(self, norm):
+        maps = tuple(norm.before(linear) for linear in (self.query, self.key, self.value))
+        return eqx.tree_at(lambda m: (m.query, m.key, m.value), self, maps)
 
     def _turn(self, a, x):
         return a if self.rotary is None else self.rotary.rotate(a, self.rotary.turns(x))

@@ -16,6 +16,7 @@ from .mlp import (
     Linear as Linear,
     ReLU as ReLU,
     spread_over_locations as spread_over_locations,
+    standardise as standardise,
 )
 from .pair_network import PairNetwork as PairNetwork
 from .paths import DeterministicPath as DeterministicPath, LatentPath as LatentPath, PointEncoder as PointEncoder

@@ -3,7 +3,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention._base import Memory
 from ..attention.tokens import AbstractTokenAttention
-from .mlp import MLP, LayerNorm
+from .mlp import MLP, LayerNorm, standardise
 
 
 class KRBlock(eqx.Module):
@@ -30,9 +30,12 @@ class KRBlock(eqx.Module):
 
     def memorise(self, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Memory:
         """What later updates read of the context tokens `zc`."""
-        return self.attention.memorise(self.attention_norm(zc), xc, mask)
+        return self._attention().memorise(standardise(zc), xc, mask)
 
     def update(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:
         """New tokens of points at `x` (context or targets), each from its own token and the memory."""
-        z = z + self.attention.recall(self.attention_norm(z), x, memory)
-        return z + self.feed(self.feed_norm(z))
+        z = z + self._attention().recall(standardise(z), x, memory)
+        return z + self.feed.behind(self.feed_norm)(standardise(z))
+
+    def _attention(self):
+        return self.attention.behind(self.attention_norm)
