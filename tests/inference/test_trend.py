@@ -18,7 +18,7 @@ def test_it_is_found_and_ends_with_the_observations(x):
     trend, places = Trend(x, quadratic(x)), np.random.default_rng(1).uniform(x.min(0), x.max(0), (50, 2))
     assert np.allclose(trend(places), quadratic(places), atol=1e-6)
     assert np.allclose(
-        trend(places + [1e6, 0.0]), quadratic(np.c_[np.full(50, x[:, 0].max()), places[:, 1]]), atol=1e-6
+        trend(places + np.array([1e6, 0.0])), quadratic(np.c_[np.full(50, x[:, 0].max()), places[:, 1]]), atol=1e-6
     )
 
 
