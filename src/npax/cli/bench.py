@@ -1,5 +1,7 @@
 import enum
+import inspect
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -70,195 +72,127 @@ Data = Annotated[
 ]
 
 
-@bench.command()
-def gp1d(
-    model: Models = "all",
-    kernel: Annotated[Kernel, typer.Option(help="The kernel of the tasks.")] = Kernel.rbf,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+def table(tasks: int = 1024) -> Callable[[Callable[..., tuple]], Callable[..., None]]:
+    """Makes a command of a function that returns what its table takes: its own options, and those of all tables.
+
+    `tasks`: how many the models are scored on, by default.
+    """
+
+    def command(function):
+        def run(model, steps, seeds, tasks, folder, results, **own):
+            _bench(function.__name__, model, steps, seeds, tasks, folder, results, *function(**own))
+
+        def option(name, annotation, default):
+            return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+        options = [
+            option("model", Models, "all"),
+            *(option(own.name, own.annotation, own.default) for own in inspect.signature(function).parameters.values()),
+            option("steps", Steps, 1500),
+            option("seeds", Seeds, 1),
+            option("tasks", Tasks, tasks),
+            option("folder", Folder, FOLDER),
+            option("results", Results, None),
+        ]
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__signature__ = inspect.Signature(options)
+        run.__annotations__ = {o.name: o.annotation for o in options}
+        return bench.command()(run)
+
+    return command
+
+
+@table()
+def gp1d(kernel: Annotated[Kernel, typer.Option(help="The kernel of the tasks.")] = Kernel.rbf):
     """GP-1D of TNP-KR: 3 to 50 noisy points of a function on [-2, 2]."""
-    _bench("gp1d", model, steps, seeds, tasks, folder, results, kernel.value)
+    return (kernel.value,)
 
 
-@bench.command()
-def gp2d(
-    model: Models = "all",
-    kernel: Annotated[KernelOf2D, typer.Option(help="The kernel of the tasks.")] = KernelOf2D.rbf,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def gp2d(kernel: Annotated[KernelOf2D, typer.Option(help="The kernel of the tasks.")] = KernelOf2D.rbf):
     """GP-2D of TNP-KR: 12 to 128 noisy points of a function on a square."""
-    _bench("gp2d", model, steps, seeds, tasks, folder, results)
+    return ()
 
 
-@bench.command()
-def shift(
-    model: Models = "all",
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def shift():
     """GP-1D-shift of TE-TNP: tested where it was trained, and at 0.5, 1 and 2 beside it."""
-    _bench("shift", model, steps, seeds, tasks, folder, results)
+    return ()
 
 
-@bench.command()
-def anp(
-    model: Models = "all",
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def anp():
     """GP-1D of the attentive neural process: 3 to 100 points with little noise, amplitudes that vary."""
-    _bench("anp", model, steps, seeds, tasks, folder, results)
+    return ()
 
 
-@bench.command()
-def mnist(
-    model: Models = "all",
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def mnist(data: Data = None):
     """Image completion of TNP-KR on MNIST: 16 to 128 pixels seen of 256 that are asked for."""
-    _bench("mnist", model, steps, seeds, tasks, folder, results, data)
+    return (data,)
 
 
-@bench.command()
-def celeba(
-    model: Models = "all",
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def celeba(data: Data = None):
     """Image completion of TNP-KR on CelebA, 32 x 32 pixels (data for non-commercial research only)."""
-    _bench("celeba", model, steps, seeds, tasks, folder, results, data)
+    return (data,)
 
 
-@bench.command()
-def cifar10(
-    model: Models = "all",
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def cifar10(data: Data = None):
     """Image completion of TNP-KR on CIFAR-10."""
-    _bench("cifar10", model, steps, seeds, tasks, folder, results, data)
+    return (data,)
 
 
-@bench.command()
-def tmnist(
-    model: Models = "all",
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def tmnist(data: Data = None):
     """T-MNIST of TE-TNP: digits anywhere on a canvas of 56 x 56, up to a third of it seen."""
-    _bench("tmnist", model, steps, seeds, tasks, folder, results, data)
+    return (data,)
 
 
-@bench.command()
-def tcifar10(
-    model: Models = "all",
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table()
+def tcifar10(data: Data = None):
     """T-CIFAR-10 of TE-TNP: images anywhere on a canvas of 64 x 64, up to a third of it seen."""
-    _bench("tcifar10", model, steps, seeds, tasks, folder, results, data)
+    return (data,)
 
 
-@bench.command()
+@table(tasks=256)
 def kolmogorov(
-    model: Models = "all",
     trajectories: Annotated[int, typer.Option(min=2, help="Flows to simulate, once; one in eight is for tests.")] = 72,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 256,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+    flows: Annotated[Path, typer.Option(help="Where the flows are kept.")] = FOLDER,
+):
     """Kolmogorov flow of TE-TNP: velocities in a block of turbulence, 1 to 500 of 4,096 nodes seen.
 
-    The flows are simulated first, by exponax, some seconds each, and kept in the folder.
+    The flows are simulated first, by exponax, some seconds each, and kept.
     """
-    _bench("kolmogorov", model, steps, seeds, tasks, folder, results, folder, trajectories)
+    return flows, trajectories
 
 
-@bench.command()
-def environment(
-    model: Models = "all",
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 256,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table(tasks=256)
+def environment(data: Data = None):
     """Air temperature of TE-TNP: trained on Central Europe, tested there, west and north of it (ERA5)."""
-    _bench("environment", model, steps, seeds, tasks, folder, results, data)
+    return (data,)
 
 
-@bench.command()
-def stations(
-    model: Models = "all",
-    network: Annotated[Network, typer.Option(help="Whose observations.")] = Network.ozone,
-    data: Data = None,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 256,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+@table(tasks=256)
+def stations(network: Annotated[Network, typer.Option(help="Whose observations.")] = Network.ozone, data: Data = None):
     """Real stations, some of them silent: ozone (days to come), rainfall and ocean floats (elsewhere)."""
-    _bench("stations", model, steps, seeds, tasks, folder, results, network.value, data)
+    return network.value, data
 
 
-@bench.command()
+@table()
 def sir(
-    model: Models = "all",
     lattice: Annotated[
         int,
         typer.Option(metavar="64|128|256|1024", help="Cells a side to score on, beside 64 x 64; training is there."),
     ] = 64,
-    steps: Steps = 1500,
-    seeds: Seeds = 1,
-    tasks: Tasks = 1024,
-    folder: Folder = FOLDER,
-    results: Results = None,
-) -> None:
+):
     """SIR of TNP-KR: an epidemic on a lattice, 3 to 12.5 % of its cells seen.
 
     All lattices share one training. Give few --tasks on larger ones: exact attention looks at about 800 times as many
     pairs per task on 256 x 256 as on 64 x 64, and, in tiles, at about 2,000 times as many on 1024 x 1024.
     """
-    _bench("sir", model, steps, seeds, tasks, folder, results, lattice)
+    return (lattice,)
 
 
 @bench.command()
