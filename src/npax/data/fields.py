@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .images import VARIABLE
+from .on_disk import find
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -75,25 +74,6 @@ def ozone(path: str | Path | None = None) -> Ozone:
     licence = "GPL (>= 2), of the R package fields that the file is from"
     arrays = _arrays("ozone_midwest.npz", "Ozone of the Midwest", ("lon", "lat", "ozone", "date"), licence, path)
     return Ozone(**arrays)
-
-
-def find(name: str, title: str, contents: str, licence: str, path: str | Path | None) -> Path:
-    """The file `name`, at `path`, in the folder `path` or, without one, in the folder that NPAX_DATA names.
-
-    **Raises** `FileNotFoundError`, which says what to put where and under what licence it comes.
-    """
-    folder = os.environ.get(VARIABLE)
-    remedy = (
-        f"put '{name}' ({contents}) into a folder and name it by the environment variable {VARIABLE}, by `--data` or "
-        f"by `path`. Licence: {licence}."
-    )
-    if path is None and not folder:
-        raise FileNotFoundError(f"{title} does not come with npax: {remedy}")
-    place = Path(folder or ".") if path is None else Path(path)
-    place = place / name if place.is_dir() else place
-    if not place.is_file():
-        raise FileNotFoundError(f"There is no '{place}': {remedy}")
-    return place
 
 
 def _era5(name, title, path):

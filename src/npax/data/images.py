@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import io
 import itertools
-import os
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
-VARIABLE = "NPAX_DATA"
-"""The environment variable that names the folder of data sets."""
+from .on_disk import find
 
 
 class Images(NamedTuple):
@@ -46,7 +44,7 @@ class ImageFile:
         **Raises:** `FileNotFoundError` where it is not there, `ValueError` where it does not hold such images. Warns
         where it is not the file that our figures are from.
         """
-        path = self._find(path)
+        path = find(self.name, self.title, self.contents, self.licence, path)
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != self.sha256:
             warnings.warn(
@@ -62,22 +60,6 @@ class ImageFile:
                 f"'{path}' does not hold the images of {self.title}: {error}. It takes {self.contents}."
             ) from error
         return images
-
-    def _find(self, path):
-        folder = os.environ.get(VARIABLE)
-        if path is None and not folder:
-            raise FileNotFoundError(f"{self.title} does not come with npax: put '{self.name}' {self._remedy()}")
-        path = Path(folder or ".") if path is None else Path(path)
-        path = path / self.name if path.is_dir() else path
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no '{path}': put '{self.name}' {self._remedy()}")
-        return path
-
-    def _remedy(self):
-        return (
-            f"({self.contents}) into a folder and name it by the environment variable {VARIABLE}, by `--data` or by "
-            f"`path`. Licence: {self.licence}."
-        )
 
     def _checked(self, images):
         images = images[..., None] if images.ndim == 3 else images

@@ -12,6 +12,17 @@ from .pixels import AbstractPixelChoice, ContextAmongTargets, ContextAndRest, Ne
 Images = UInt8[Array, "n rows columns dy"]
 
 
+def checked(images: ArrayLike) -> Images:
+    images = jnp.asarray(images)
+    images = images[..., None] if images.ndim == 3 else images
+    if images.dtype != jnp.uint8 or images.ndim != 4 or 0 in images.shape:
+        raise ValueError(
+            "`images` must be bytes (uint8) of the shape [n, rows, columns] or [n, rows, columns, channels], "
+            f"at least one of them; got {images.dtype} {images.shape}."
+        )
+    return images
+
+
 class ImageTask(AbstractTasks):
     r"""Some pixels of an image are seen, others are asked for; the images are on the device, each drawn alike often.
 
@@ -22,20 +33,10 @@ class ImageTask(AbstractTasks):
     values are known without noise.
     """
 
-    images: Images
+    images: Images = eqx.field(converter=checked)
     choice: AbstractPixelChoice
-    half: float = eqx.field(static=True)
-    values: tuple[float, float] = eqx.field(static=True)
-
-    def __init__(
-        self,
-        images: ArrayLike,
-        choice: AbstractPixelChoice,
-        *,
-        half: float = 2.0,
-        values: tuple[float, float] = (-1.0, 1.0),
-    ):
-        self.images, self.choice, self.half, self.values = checked(images), choice, half, values
+    half: float = eqx.field(static=True, default=2.0)
+    values: tuple[float, float] = eqx.field(static=True, default=(-1.0, 1.0))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,20 +60,10 @@ class TranslatedImageTask(AbstractTasks):
     **Good values:** TE has one learned standard deviation, `HomoscedasticGaussian(dy)`.
     """
 
-    images: Images
+    images: Images = eqx.field(converter=checked)
     choice: AbstractPixelChoice
-    half: float = eqx.field(static=True)
-    values: tuple[float, float] = eqx.field(static=True)
-
-    def __init__(
-        self,
-        images: ArrayLike,
-        choice: AbstractPixelChoice,
-        *,
-        half: float = 2.0,
-        values: tuple[float, float] = (0.0, 1.0),
-    ):
-        self.images, self.choice, self.half, self.values = checked(images), choice, half, values
+    half: float = eqx.field(static=True, default=2.0)
+    values: tuple[float, float] = eqx.field(static=True, default=(0.0, 1.0))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -117,17 +108,6 @@ def scaled(image: UInt8[Array, "*shape"], values: tuple[float, float]) -> Float[
     """Bytes as numbers: 0 becomes the first of `values`, 255 the second."""
     low, high = values
     return low + (high - low) / 255 * image.astype(jnp.float32)
-
-
-def checked(images: ArrayLike) -> Images:
-    images = jnp.asarray(images)
-    images = images[..., None] if images.ndim == 3 else images
-    if images.dtype != jnp.uint8 or images.ndim != 4 or 0 in images.shape:
-        raise ValueError(
-            "`images` must be bytes (uint8) of the shape [n, rows, columns] or [n, rows, columns, channels], "
-            f"at least one of them; got {images.dtype} {images.shape}."
-        )
-    return images
 
 
 def _one(images, key):
