@@ -13,7 +13,7 @@ from _worker import parameters, serve
 
 import npax
 from npax.bias import GeometricRBFBias, RBFNetworkBias
-from npax.devices import everywhere, global_mesh
+from npax.devices import everywhere, global_mesh, one_device_per_core
 from npax.models import presets
 from npax.tasks import RBFPrior, Stage, gp_1d
 from npax.training.fit import _runner, _start
@@ -31,7 +31,9 @@ PREDICTING = {
 
 
 def train(spec):
-    """The chunk of steps that `npax.fit` runs, on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
+    """The chunk of steps that `npax.fit` runs on GP-1D RBF, tasks drawn in the step; the optimiser of the paper, each
+    core a device as in `npax train`."""
+    one_device_per_core()
     model, stage = _preset(spec["variant"]), Stage(gp_1d(RBFPrior()), spec["batch"])
     optimizer = npax.training.yogi(100_000)
     state = [everywhere(_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True), global_mesh())]

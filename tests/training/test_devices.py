@@ -15,6 +15,7 @@ from sines import train
 from npax import devices
 
 HERE = Path(__file__).parent
+FOUR = "--xla_force_host_platform_device_count=4"
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +82,19 @@ def test_a_named_default_device_works_alone():
     for named in ("cpu", jax.devices()[0]):
         with jax.default_device(named):
             assert devices.local_mesh().size == devices.global_mesh().size == 1
+
+
+@pytest.mark.parametrize(
+    "environment, expected",
+    [({}, devices.cores()), ({"JAX_NUM_CPU_DEVICES": "3"}, 3), ({"XLA_FLAGS": FOUR}, 4), ({"BEFORE": "1"}, 1)],
+)
+def test_each_core_becomes_a_device_unless_told_otherwise(environment, expected):
+    code = """if True:
+        import os, jax, npax.devices
+        if "BEFORE" in os.environ:
+            jax.devices()
+        npax.devices.one_device_per_core()
+        print(jax.device_count())"""
+    environment = {**{name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}, **environment}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout) == expected

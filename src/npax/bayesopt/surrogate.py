@@ -14,6 +14,7 @@ from ..gp import exact_posterior
 from ..inference.normalise import HALF_SPAN
 from ..inference.predict import moments
 from ..likelihoods import marginals
+from ..linalg import cholesky, solve_lower
 from ..models import AbstractLatentNeuralProcess, AbstractNeuralProcess
 
 
@@ -127,7 +128,7 @@ class GPSurrogate(AbstractSurrogate):
         k = jnp.where(mask[:, None] & mask[None, :], self.kernel(x, x), 0.0)
         noise = jnp.where(seen.mask, self.noise_std**2, 1.0)
         jitter = jnp.full(xt.shape[0], x.shape[0] * jnp.finfo(x.dtype).eps)
-        chol = jnp.linalg.cholesky(k + jnp.diag(jnp.concatenate([noise, jitter])))
+        chol = cholesky(k + jnp.diag(jnp.concatenate([noise, jitter])))
         y = jnp.where(seen.mask, seen.y, 0.0)
-        white = jax.scipy.linalg.solve_triangular(chol[:n, :n], y, lower=True)
+        white = solve_lower(chol[:n, :n], y)
         return chol[n:, :n] @ white + chol[n:, n:] @ jr.normal(key, xt.shape[:1])

@@ -4,7 +4,6 @@ import dataclasses
 import datetime
 import io
 import json
-import os
 import platform
 import zipfile
 from importlib.metadata import version
@@ -13,6 +12,7 @@ from pathlib import Path
 import jax
 import numpy as np
 
+from ..devices import cores
 from ..training.checkpoint import DamagedFile, write_atomically
 
 
@@ -127,8 +127,7 @@ def device() -> str:
     found = jax.devices()
     if found[0].platform != "cpu":
         return found[0].device_kind if len(found) == 1 else f"{len(found)} x {found[0].device_kind}"
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"CPU, {_processor()}, {cores} cores"
+    return f"CPU, {_processor()}, {cores()} cores"
 
 
 def _processor():

@@ -9,6 +9,7 @@ import typer
 
 from .. import bench as harness
 from ..bench import speed as timings
+from ..devices import one_device_per_core
 from ..training.checkpoint import write_atomically
 from ._process import clear_errors, err, fail, out
 
@@ -80,6 +81,7 @@ def table(tasks: int = 1024) -> Callable[[Callable[..., tuple]], Callable[..., N
 
     def command(function):
         def run(model, steps, seeds, tasks, folder, results, **own):
+            one_device_per_core()
             _bench(function.__name__, model, steps, seeds, tasks, folder, results, *function(**own))
 
         def option(name, annotation, default):

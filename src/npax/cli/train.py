@@ -1,6 +1,5 @@
 import datetime
 import inspect
-import platform
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -10,6 +9,8 @@ import jax
 import typer
 
 from .. import training
+from ..bench.results import device
+from ..devices import one_device_per_core
 from ..pretrained import pretrained
 from ..serialise import save
 from ..training import FitResult, presets
@@ -69,6 +70,8 @@ def train(
         fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
     if distributed:
         _join()
+    else:
+        one_device_per_core()
     first = jax.process_index() == 0
     if resume and first and not checkpoints(folder):
         start = "the shipped weights" if preset in pretrained() else "the beginning"
@@ -103,15 +106,13 @@ def _join() -> None:
 
 def card(preset: str, seed: int, result: FitResult) -> dict:
     """What is worth knowing about trained weights: where they come from and how good they are."""
-    device, number = jax.devices()[0], jax.device_count()
-    kind = platform.processor() or platform.machine() if device.platform == "cpu" else device.device_kind
     return {
         "preset": f"{training.__name__}.presets.{preset.replace('-', '_')}",
         "steps": result.steps,
         "skipped": result.skipped,
         "seed": seed,
         "date": datetime.date.today().isoformat(),
-        "device": kind if number == 1 else f"{number} x {kind}",
+        "device": device(),
         "versions": {name: version(name) for name in ("npax", "jax", "equinox", "optax")},
         "validation": result.evaluations[-1][1] if result.evaluations else {},
     }

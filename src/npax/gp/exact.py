@@ -1,11 +1,11 @@
 import math
 
-import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Scalar
 from tinygp.kernels import Kernel
 
+from ..linalg import cholesky, solve_lower
 from ..task import Task
 
 
@@ -30,8 +30,8 @@ def exact_posterior(
     both = mask[:, None] & mask[None, :]
     k_cc = jnp.where(both, kernel(xc, xc), 0.0) + jnp.diag(jnp.where(mask, noise, 1.0))
     k_ct = jnp.where(mask[:, None], kernel(xc, xt), 0.0)
-    chol = jnp.linalg.cholesky(k_cc)
-    solved = jax.scipy.linalg.solve_triangular(chol, jnp.column_stack([k_ct, yc]), lower=True)
+    chol = cholesky(k_cc)
+    solved = solve_lower(chol, jnp.column_stack([k_ct, yc]))
     a, white = solved[:, :-1], solved[:, -1]
     variance = kernel(xt) - jnp.sum(jnp.square(a), axis=0)
     # The determinant's masked rows are ones; of the squares, zeros.

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
+from ..linalg import cholesky
 from ._base import AbstractLikelihood
 from .gaussian import positive
 
@@ -50,7 +51,7 @@ class JointGaussian(AbstractLikelihood):
             seen = jnp.repeat(mask, self.dy)
             mean = jnp.where(seen, mean, 0.0)
             covariance = jnp.where(seen[:, None] & seen[None], covariance, diagonal.astype(e.dtype))
-        return dist.MultivariateNormal(mean, scale_tril=jnp.linalg.cholesky(covariance))
+        return dist.MultivariateNormal(mean, scale_tril=cholesky(covariance))
 
     def _parts(self, raw):
         dy = self.dy

@@ -6,12 +6,10 @@ from jaxtyping import PRNGKeyArray
 from numpyro.distributions import MultivariateNormal
 
 from ..likelihoods import AbstractLikelihood, JointGaussian
+from ..linalg import solve_lower
 from ._base import AbstractConditionalNeuralProcess, clean
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
-
-_STANDARD_NORMAL = 0.5 * math.log(2 * math.pi)
-"""What each value under a mask takes off the log-likelihood."""
 
 
 class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
@@ -51,5 +49,8 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
         xt, yt, mask = clean(xt, yt, mask)
         joint = self.joint(state, xt, mask)
-        hidden = jnp.sum(~mask, dtype=yt.dtype) * self.dy * _STANDARD_NORMAL
-        return jnp.asarray(joint.log_prob(yt.reshape(-1))) + hidden
+        factor = jnp.asarray(joint.scale_tril)
+        white = solve_lower(factor, yt.reshape(-1) - joint.loc)
+        determinant = jnp.sum(jnp.log(jnp.diagonal(factor)))
+        seen = jnp.sum(mask, dtype=yt.dtype) * self.dy
+        return -0.5 * jnp.sum(jnp.square(white)) - determinant - 0.5 * math.log(2 * math.pi) * seen

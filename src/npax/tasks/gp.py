@@ -8,6 +8,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 from tinygp.kernels import Kernel
 
+from ..linalg import cholesky
 from ..task import Task
 from ._base import AbstractTasks
 from .gp_kernels import AbstractKernelPrior, RBFPrior
@@ -138,7 +139,7 @@ def gp_2d(kernel: AbstractKernelPrior | None = None) -> GPTask:
 
 def factorise(kernel: Kernel, x: Float[Array, "n dx"], variance: float = 0.0) -> Float[Array, "n n"]:
     """The Cholesky factor of the kernel's matrix with `variance` on its diagonal, and a jitter for float32."""
-    return jnp.linalg.cholesky(kernel(x, x) + (variance + len(x) * jnp.finfo(x.dtype).eps) * jnp.eye(len(x)))
+    return cholesky(kernel(x, x) + (variance + len(x) * jnp.finfo(x.dtype).eps) * jnp.eye(len(x)))
 
 
 def whole(task: Task) -> Task:

@@ -1,9 +1,9 @@
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..linalg import cholesky, solve_lower
 from ..task import Task
 
 
@@ -33,14 +33,12 @@ def draw_and_condition(
     With $K_{cc} + \mathrm{diag}(\sigma^2) = L L^\top$, $y = L \epsilon$ and $A = L^{-1} K_{ct}$ the posterior mean is
     $A^\top \epsilon$ and its variance $k_{tt} - \sum A^2$. Points where `mask` is `False` are independent of all.
 
-    **Cost:** one factorisation, nc³/3 + nc² nt multiplications. **Pitfall:** a program must not hold two batched
-    factorisations that do not depend on each other: on CPUs with few cores jaxlib (0.10) runs them side by side, and
-    each waits for the thread that the other holds, for ever.
+    **Cost:** one factorisation, nc³/3 + nc² nt multiplications.
     """
     both = mask[:, None] & mask[None, :]
     k_cc = jnp.where(both, k_cc, 0.0) + jnp.diag(jnp.where(mask, noise, 1.0))
     k_ct = jnp.where(mask[:, None], k_ct, 0.0)
-    chol = jnp.linalg.cholesky(k_cc)
+    chol = cholesky(k_cc)
     white = jr.normal(key, mask.shape)
-    a = jax.scipy.linalg.solve_triangular(chol, k_ct, lower=True)
+    a = solve_lower(chol, k_ct)
     return chol @ white, white @ a, jnp.maximum(k_tt - jnp.sum(jnp.square(a), axis=0), 1e-6)

@@ -101,14 +101,16 @@ def fit(
     newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end.
     `devices`: those that share the work (default: all).
 
-    **Several devices** (GPUs, TPU cores) share the tasks of each batch: each draws its own, and gradients are summed;
-    model and optimiser are the same on all. Tasks and losses are those of one device, up to rounding, so a run can be
-    resumed on more or fewer. Any batch size will do; one that is a multiple of the number of devices leaves none idle.
+    **Several devices** (GPUs, TPU cores, or CPU cores after `npax.devices.one_device_per_core()`) share the tasks of
+    each batch: each draws its own, and gradients are summed; model and optimiser are the same on all. Tasks and losses
+    are those of one device, up to rounding, so a run can be resumed on more or fewer. Any batch size will do; one that
+    is a multiple of the number of devices leaves none idle.
     Over several processes, call `jax.distributed.initialize()` before anything else (under SLURM and Open MPI it
     finds what it needs), then `fit` with the same arguments in each of them. The first alone reads and writes
     checkpoints and shows progress; `evaluate` runs in all, on a copy of their own, and all return the same.
 
-    **Good values:** batch 32, `muon` at its defaults; a few thousand steps for a GP-1D specialist.
+    **Good values:** batch 32, `muon` at its defaults; a few thousand steps for a GP-1D specialist. On CPUs call
+    `npax.devices.one_device_per_core()` before any other work with JAX, as the command line does.
 
     **Raises:** `ValueError` where an argument is out of range or a checkpoint belongs to another model;
     `KeyboardInterrupt` goes through after the checkpoint is written.

@@ -1,0 +1,82 @@
+"""Cholesky factors and triangular systems, safe to map over tasks on several CPU devices."""
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import sequential_vmap
+from jaxtyping import Array, Float
+
+
+def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The lower Cholesky factor; NaN where the matrix is not positive definite.
+
+    Under `vmap` CPUs factorise one matrix after another: jaxlib (0.10) shares a batch of them among the threads of
+    its pool, and two such batches at once, of two devices or of one program, can wait for each other's threads for
+    ever. For batches of the size of training it costs nothing: one matrix fills a core.
+    """
+    return _cholesky(matrix)
+
+
+def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
+    r"""$L^{-1} b$ for a lower triangular factor; one system after another, as `cholesky`."""
+    columns = b if b.ndim == 2 else b[:, None]
+    return _solve(factor, columns).reshape(b.shape)
+
+
+@jax.custom_vjp
+def _cholesky(matrix):
+    return _one_by_one_cholesky(matrix)
+
+
+def _cholesky_forward(matrix):
+    factor = _one_by_one_cholesky(matrix)
+    return factor, factor
+
+
+def _cholesky_backward(factor, d_factor):
+    r"""$\bar A = L^{-\top} \Phi(L^\top \bar L) L^{-1}$, made symmetric; $\Phi$: the lower part, its diagonal halved."""
+    inner = jnp.tril(factor.T @ jnp.tril(d_factor))
+    inner = inner - 0.5 * jnp.diag(jnp.diagonal(inner))
+    left = _one_by_one_transposed(factor, inner)
+    d_matrix = _one_by_one_transposed(factor, left.T)
+    return (0.5 * (d_matrix + d_matrix.T),)
+
+
+_cholesky.defvjp(_cholesky_forward, _cholesky_backward)
+
+
+@jax.custom_vjp
+def _solve(factor, b):
+    return _one_by_one_solve(factor, b)
+
+
+def _solve_forward(factor, b):
+    solution = _one_by_one_solve(factor, b)
+    return solution, (factor, solution)
+
+
+def _solve_backward(residuals, d_solution):
+    factor, solution = residuals
+    d_b = _one_by_one_transposed(factor, d_solution)
+    return -jnp.tril(d_b @ solution.T), d_b
+
+
+_solve.defvjp(_solve_forward, _solve_backward)
+
+
+def _solve_triangular(factor, b):
+    return jax.scipy.linalg.solve_triangular(factor, b, lower=True)
+
+
+def _solve_transposed(factor, b):
+    return jax.scipy.linalg.solve_triangular(factor, b, lower=True, trans="T")
+
+
+def _sequential_on_cpu(function):
+    """`function`, mapped over batches one by one on CPUs and all at once elsewhere."""
+    one = sequential_vmap(function)
+    return lambda *arrays: jax.lax.platform_dependent(*arrays, cpu=one, default=function)
+
+
+_one_by_one_cholesky = _sequential_on_cpu(jnp.linalg.cholesky)
+_one_by_one_solve = _sequential_on_cpu(_solve_triangular)
+_one_by_one_transposed = _sequential_on_cpu(_solve_transposed)
