@@ -51,7 +51,7 @@ from .pixels import (
     pixel_coordinates as pixel_coordinates,
 )
 from .posterior import PosteriorTask as PosteriorTask
-from .prior import GPPrior as GPPrior
+from .prior import AsPrior as AsPrior, GPPrior as GPPrior
 from .scaling import Scaling as Scaling
 from .sir import SIRForecastTask as SIRForecastTask, SIRTask as SIRTask, sir_lattice as sir_lattice
 from .stations import StationTask as StationTask, days as days, neighbourhoods as neighbourhoods

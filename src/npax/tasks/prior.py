@@ -157,6 +157,27 @@ class GPPrior(AbstractTasks):
         return jnp.floor(jnp.where(jr.bernoulli(which), log_uniform, low + share * (high - low)))
 
 
+class AsPrior(AbstractTasks):
+    """Tasks of another prior in the form of `GPPrior`'s: coordinates padded with zeros to three, and `y` standardised
+    by the context's mean and standard deviation in a quarter of the tasks.
+
+    **Arguments:** `tasks`: samples `PosteriorTask`s with one column of `y` and at most three coordinates, such as
+    `GPPosteriorTask`.
+    """
+
+    tasks: AbstractTasks
+
+    def sample(self, key: PRNGKeyArray) -> PosteriorTask:
+        draw, standardise = jr.split(key)
+        posterior = self.tasks.sample(draw)
+        task = posterior.task
+        xc, xt = (jnp.pad(x, ((0, 0), (0, DX - x.shape[-1]))) for x in (task.xc, task.xt))
+        centre, scale = _standardisation(standardise, task.yc[:, 0], task.mask_c, share=0.25)
+        yc, yt, mean = ((y - centre) / scale for y in (task.yc, task.yt, posterior.mean))
+        variance, noise = (v / jnp.square(scale) for v in (posterior.variance, posterior.noise))
+        return PosteriorTask(Task(xc, yc, task.mask_c, xt, yt, task.mask_t), mean, variance, noise)
+
+
 def draw_component(key: PRNGKeyArray, active, plain) -> Component:
     keys = iter(jr.split(key, 9))
     family = jr.choice(next(keys), len(_FAMILIES), p=jnp.asarray(_FAMILIES))
@@ -215,9 +236,10 @@ def _noise(key, nc, plain):
     return variance, variance * jnp.where(jr.bernoulli(heavy, 0.3) & ~plain, spread, 1.0)
 
 
-def _standardisation(key, yc, mask):
+def _standardisation(key, yc, mask, share=0.5):
+    """Mean and standard deviation of the context's values in a `share` of the tasks, else 0 and 1."""
     n = jnp.maximum(jnp.sum(mask.astype(yc.dtype)), 1.0)
     mean = jnp.sum(jnp.where(mask, yc, 0.0)) / n
     std = jnp.sqrt(jnp.sum(jnp.where(mask, jnp.square(yc - mean), 0.0)) / n)
-    chosen = jr.bernoulli(key) & (n > 1) & (std > 0.1)
+    chosen = jr.bernoulli(key, share) & (n > 1) & (std > 0.1)
     return jnp.where(chosen, mean, 0.0), jnp.where(chosen, std, 1.0)
