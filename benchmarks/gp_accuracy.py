@@ -4,8 +4,8 @@
     python benchmarks/gp_accuracy.py --model runs/specialist/specialist.safetensors --only rbf-1d
 
 Tasks are those of KR2 (noise 0.1 on the context); what is scored is the noiseless function. Rows that see all tasks
-come first; the scikit-learn Gaussian process, fitted to each task, and the estimator, which normalises each task by
-its context, see the first `--slow-tasks` of them. Gaps are paired: same tasks, same targets. Writes
+come first; the scikit-learn Gaussian process, fitted to each task, and the estimator, with and without normalising each
+task by its context, see the first `--slow-tasks` of them. Gaps are paired: same tasks, same targets. Writes
 `results/gp_accuracy.md` and `.json`.
 """
 
@@ -64,7 +64,8 @@ def evaluate(model, title: str, tasks: GPTask, options) -> list[dict]:
     contenders = {
         "true kernel and noise (oracle GP)": lambda: score_oracle(tasks, batch, kernels),
         f"npax {options.model}, raw": lambda: score_model(tasks, batch, model),
-        "npax.NeuralProcessRegressor": lambda: score_estimator(model, slow),
+        "npax.NeuralProcessRegressor(normalize=False)": lambda: score_estimator(model, slow, normalize=False),
+        "npax.NeuralProcessRegressor()": lambda: score_estimator(model, slow),
         "scikit-learn GP, fitted": lambda: score_sklearn(slow, tasks),
     }
     if tasks.dx == 1:  # in two dimensions the oracle is the reference
@@ -79,11 +80,11 @@ def evaluate(model, title: str, tasks: GPTask, options) -> list[dict]:
     return rows
 
 
-def score_estimator(model, batch: npax.Task) -> Scores:
-    """The drop-in regressor on each task, with its normalisation by the context."""
+def score_estimator(model, batch: npax.Task, **options) -> Scores:
+    """The drop-in regressor on each task; unless told otherwise it normalises by the context."""
 
     def predict(x, y, xt):
-        return npax.NeuralProcessRegressor(model).fit(x, y).predict(xt, return_std=True, include_noise=False)
+        return npax.NeuralProcessRegressor(model, **options).fit(x, y).predict(xt, return_std=True, include_noise=False)
 
     return _score_each(batch, predict)
 

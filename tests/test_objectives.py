@@ -12,7 +12,16 @@ import scipy.stats
 from laws import MODELS, close, draw_data, finite
 
 from npax.likelihoods import NoisyNormal, marginals, noiseless
-from npax.objectives import bootstrap_nll, elbo, function_and_noise_nll, gaussian_cross_entropy, joint_nll, nll, suited
+from npax.objectives import (
+    bootstrap_nll,
+    elbo,
+    function_and_noise_nll,
+    gaussian_cross_entropy,
+    joint_and_single_nll,
+    joint_nll,
+    nll,
+    suited,
+)
 from npax.task import Task
 from npax.tasks import PosteriorTask
 
@@ -165,7 +174,21 @@ def test_suited_objectives_ignore_what_is_masked(name, getkey):
     assert abs(value) < 1e-4 and finite(gradient)
 
 
+def test_joint_and_single_nll_is_the_sum_of_its_parts(getkey):
+    """Of all targets at once: `joint_nll` and `nll`. Of three at random: those of three, each set as likely."""
+    model = MODELS["tnp-nd"](jr.key(0))
+    task, keys = latent_task(model, getkey), jr.split(jr.key(3), 64)
+    both = eqx.filter_jit(joint_and_single_nll)
+    assert close(both(model, task, keys[0], 9), nll(model, task) + joint_nll(model, task, keys[0]))
+    alone = eqx.tree_at(lambda t: t.mask_t, task, jnp.arange(9) == 4)
+    joint, single = float(joint_nll(model, alone, keys[0])), float(nll(model, alone))
+    values = np.array([both(model, alone, key, 3) for key in keys])
+    drawn = np.isclose(values, single + joint, atol=1e-4)
+    assert np.all(drawn | np.isclose(values, single, atol=1e-4)) and 8 < drawn.sum() < 36
+
+
 def test_each_kind_of_model_has_its_objective():
-    kinds = {"np": elbo, "anp-laplace": elbo, "bnp": bootstrap_nll, "tnp-nd": joint_nll, "tnp-a": joint_nll, "cnp": nll}
+    kinds = {"np": elbo, "anp-laplace": elbo, "bnp": bootstrap_nll, "tnp-a": joint_nll, "cnp": nll}
+    kinds["tnp-nd"] = joint_and_single_nll
     for name, objective in kinds.items():
         assert suited(MODELS[name](jr.key(0))) is objective

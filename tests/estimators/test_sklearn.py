@@ -1,5 +1,6 @@
 import pickle
 
+import equinox as eqx
 import numpy as np
 import pandas as pd
 import pytest
@@ -89,6 +90,26 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
     assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
     with pytest.raises(ValueError, match="`finetune` must be a number of steps"):
         reg.fit(X, y, finetune=-1)
+
+
+def test_without_normalising_the_model_sees_the_data_as_they_are(small, rng):
+    """Against the model itself: exact, in tiles that hold all, and fine-tuned; and the units do matter."""
+    X, Xs = rng.uniform(-1, 1, (200, 2)), rng.uniform(-1, 1, (7, 2))
+    y = 3 + np.sin(3 * X[:, 0])
+    xc, xt = (np.pad(x, ((0, 0), (0, 1))).astype(np.float32) for x in (X[:40], Xs))
+    raw = eqx.filter_jit(small)(xc, y[:40, None].astype(np.float32), xt)
+    reg = npax.NeuralProcessRegressor(small, normalize=False, strategy="exact").fit(X[:40], y[:40])
+    mean, std = reg.predict(Xs, return_std=True)
+    assert np.allclose(mean, raw.mean[:, 0], rtol=1e-3, atol=1e-6)
+    assert np.allclose(std, np.sqrt(raw.variance[:, 0]), rtol=1e-3)
+    tiled = clone(reg).set_params(strategy="tiled").fit(X[:40], y[:40])
+    assert np.allclose(tiled.predict(Xs), mean, rtol=1e-3, atol=1e-6)
+    covariances = [r.predict(Xs, return_cov=True)[1] for r in (reg, tiled)]
+    assert np.allclose(*covariances, rtol=1e-3, atol=1e-6) and np.ptp(covariances[0] - np.diag(std**2)) > 0
+    assert not np.allclose(clone(reg).set_params(normalize=True).fit(X[:40], y[:40]).predict(Xs), mean, rtol=0.05)
+    assert not np.allclose(clone(reg).fit(2 * X[:40], y[:40]).predict(2 * Xs), mean, rtol=0.05)
+    tuned = clone(reg).set_params(strategy="tiled", tile_size=32).fit(X, y, finetune=8)
+    assert len(tuned.finetuned_.validation) == 9 and np.isfinite(tuned.predict(Xs)).all()
 
 
 def test_update_equals_fit_on_all(reg, data):

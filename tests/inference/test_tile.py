@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.spatial import KDTree
 
 from npax.inference import Exact, LatLon, Planar, Tiled, tile
 
@@ -56,6 +57,21 @@ def test_parts_of_odd_designs(gp, x):
     tiled = Tiled(gp, x, np.arange(len(x))[:, None] / 9, size=16)
     for a, b in zip(tiled(x + 0.25), tiled.part(x + 0.25)(x + 0.25), strict=True):
         assert np.allclose(a, b, atol=1e-6)
+
+
+def test_cells_are_small_near_the_data_and_no_larger_than_the_gap_they_are_in(gp, rng):
+    """Were a cell of a gap as large as the gap, its targets near the edge would not be answered by what is near."""
+    x = on_the_plane(rng, 4000)
+    low, high = x.min(axis=0), x.max(axis=0)
+    u = 4 * (x - low) / (high - low) - 2
+    x = x[(np.abs(u) > 1).any(axis=1)]
+    tiled = Tiled(gp, x, wave(x), size=64)
+    for u in (rng.uniform(-1, 1, (500, 2)), np.stack([rng.uniform(-2, 2, 500), rng.uniform(2, 6, 500)], axis=1)):
+        cells = tiled.cells((u + 2) / 4 * (high - low) + low)
+        distance, _ = KDTree(tiled.points).query([cell.middle for cell in cells], 4)
+        half = np.array([cell.half.max() for cell in cells])
+        assert (half <= distance[:, -1] + 1e-9).all()
+        assert 5 < len(cells) < 500 and half.max() > 5 * half.min()
 
 
 def test_no_seams(gp, rng, monkeypatch):

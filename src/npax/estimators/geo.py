@@ -121,7 +121,8 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
         from .store import Store
 
         predictor.progress = False  # of the tiles: the bar is that of the blocks
-        request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.strategy_, reg.tile_size, include_noise)
+        request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.normalize)
+        request += (reg.strategy_, reg.tile_size, include_noise)
         return Store(Path(store), grid, variables, request).fill(
             lambda places: _moments(predictor, places, include_noise), progress=reg.progress
         )

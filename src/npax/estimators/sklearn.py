@@ -33,6 +33,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `model`: the name of a pretrained model (`npax.pretrained()`), the path of a saved one, or the model itself.
     - `coords`: `"planar"`, columns of numbers, each scaled by itself; or `"latlon"`, longitude and latitude in
       degrees (in this order, any wrap), on the sphere.
+    - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
+      alone (True); or take both as they are (False), which tells the model more where they are in the units that it
+      was trained in: on tasks of its own kind, and for models of your own.
     - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
       those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations unless
       that is more work than tiles, by `npax.inference.choose`.
@@ -62,6 +65,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         model="gp-universal",
         *,
         coords="planar",
+        normalize=True,
         strategy="auto",
         on_missing="drop",
         tile_size=128,
@@ -70,6 +74,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ):
         self.model = model
         self.coords = coords
+        self.normalize = normalize
         self.strategy = strategy
         self.on_missing = on_missing
         self.tile_size = tile_size
@@ -98,8 +103,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = self._checked(X, y, reset=True)
         self.model_, self.finetuned_ = _model(self.model), None
         if finetune:
-            options = {"coords": self.coords, "size": self.tile_size, "progress": self.progress}
-            self.finetuned_ = train_on_gaps(self.model_, X, y, steps=finetune, gaps=gaps, **options)
+            options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
+            self.finetuned_ = train_on_gaps(
+                self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
+            )
             self.model_ = self.finetuned_.model
         return self._keep(X, y)
 
@@ -203,9 +210,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.strategy_ not in self._predictors:
             context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords)
             self._predictors[self.strategy_] = (
-                Exact(*context)
+                Exact(*context, normalize=self.normalize)
                 if self.strategy_ == "exact"
-                else Tiled(*context, size=self.tile_size, progress=self.progress)
+                else Tiled(*context, size=self.tile_size, progress=self.progress, normalize=self.normalize)
             )
         return self._predictors[self.strategy_]
 

@@ -10,6 +10,7 @@ from .normalise import (
     Lattice as Lattice,
     Planar as Planar,
     Standardiser as Standardiser,
+    Unscaled as Unscaled,
     coordinates as coordinates,
 )
 from .predict import Exact as Exact, Prediction as Prediction

@@ -93,7 +93,9 @@ def _responses(predictor, positions, j):
     if isinstance(predictor, Tiled):
         frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
         local, unit = frame(positions), predictor.standardiser.std
-        reached = np.all(np.abs(local) <= REACH * np.maximum(np.abs(local[j]), HALF_SPAN), axis=1)
+        middle, half = _middle_and_half(contexts[0], local.shape[1])
+        away = np.abs(local - middle)
+        reached = np.all(away <= REACH * np.maximum(away[j], half), axis=1)
         local = np.where(reached[:, None], local, local[j])
     else:
         contexts, local, unit = predictor.contexts, predictor.frame(positions), 1.0
@@ -104,6 +106,13 @@ def _responses(predictor, positions, j):
         found = np.asarray(_response(predictor.model, tuple(context), xt, jnp.asarray(j)), np.float64)[: len(local)]
         columns.append(found * np.square(standardiser.std))
     return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(unit), np.nan)
+
+
+def _middle_and_half(context, d):
+    """Middle of the observations that one cell sees, and half their range along the axis where it is largest."""
+    x = context.x[context.mask][:, :d]
+    low, high = x.min(axis=0), x.max(axis=0)
+    return (low + high) / 2, float((high - low).max()) / 2 or HALF_SPAN
 
 
 @eqx.filter_jit

@@ -40,6 +40,10 @@ class Neighbours:
             reach = np.take_along_axis(distance, beyond, axis=-1)[..., -1:]
         return np.sort(np.concatenate(seen, axis=-1), axis=-1)
 
+    def distance(self, place: np.ndarray, rank: int) -> float:
+        """How far the `rank`-th nearest observation, or the last one, is from a place `[d]`."""
+        return float(np.max(self.tree.query(place, min(rank, self.tree.n))[0]))
+
     @staticmethod
     def _nearest(tree, places, count):
         distance, index = tree.query(places, count)

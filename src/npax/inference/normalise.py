@@ -82,6 +82,27 @@ class Lattice(AbstractCoordinates):
 
 
 @dataclasses.dataclass(frozen=True)
+class Unscaled(AbstractCoordinates):
+    """Positions of other coordinates, neither centred nor scaled: for data in the very units of a model's training.
+
+    **Pitfall:** what the model sees is float32, so positions far from zero lose their differences.
+    """
+
+    of: AbstractCoordinates
+
+    def positions(self, x):
+        return self.of.positions(x)
+
+    def moved(self, positions, start, end):
+        return self.of.moved(positions, start, end)
+
+    def frame(self, positions):
+        *contexts, _, d = positions.shape
+        zero, one = np.zeros((*contexts, d)), np.ones((*contexts, d))
+        return Frame(zero, np.eye(d), zero, one)
+
+
+@dataclasses.dataclass(frozen=True)
 class LatLon(AbstractCoordinates):
     """Two columns, longitude and latitude in degrees: points of the unit sphere, straight (chord) distances.
 
@@ -161,6 +182,11 @@ class Standardiser:
         std = y.std(axis=-2)
         varies = std > 1e-13 * np.abs(y).max(axis=-2)
         return cls(mean, np.where(varies, std, 1.0))
+
+    @classmethod
+    def none(cls, y: np.ndarray) -> "Standardiser":
+        """The one that changes nothing."""
+        return cls(np.zeros_like(y.sum(axis=-2)), np.ones_like(y.sum(axis=-2)))
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
         return (y - self.mean[..., None, :]) / self.std[..., None, :]

@@ -14,7 +14,7 @@ from ..devices import everywhere, local_mesh, split
 from ..likelihoods import Categorical, marginals, noiseless
 from ..models import AbstractNeuralProcess
 from .buckets import bucket, pad, wide_bucket
-from .normalise import AbstractCoordinates, Planar, Standardiser
+from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
 
 CHUNK = 1024
 """Targets per compiled call and device: their intermediate values, not the request, set the memory."""
@@ -54,7 +54,8 @@ class Exact:
     and that of one chunk of targets. More targets than a chunk are spread over all devices of the process.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
-    the columns of `x` mean. A model with one column of `y` serves each column independently.
+    the columns of `x` mean; `normalize`: bring positions to [-2, 2] and values to mean zero and standard deviation
+    one first, or leave them as they are. A model with one column of `y` serves each column independently.
 
     **Raises:** `ValueError` for more columns than the model takes.
     """
@@ -65,12 +66,17 @@ class Exact:
         x: np.ndarray,
         y: np.ndarray,
         coordinates: AbstractCoordinates = Planar(),  # noqa: B008  (immutable)
+        *,
+        normalize: bool = True,
     ):
+        coordinates = coordinates if normalize else Unscaled(coordinates)
         self.model, self.coordinates, self.dy = model, coordinates, y.shape[1]
         positions = coordinates.positions(x)
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
-        self.contexts = [Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y)]
+        self.contexts = [
+            Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y, normalize)
+        ]
         self._states = None
 
     def __call__(self, x: np.ndarray) -> Prediction:
@@ -106,8 +112,10 @@ def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
     return pad(positions.astype(np.float32), model.dx, axis=-1)
 
 
-def outputs(model: AbstractNeuralProcess, y: np.ndarray) -> list[tuple[Standardiser, np.ndarray]]:
-    """The standardised columns of `y` in the groups that the model takes: all at once, or one by one."""
+def outputs(
+    model: AbstractNeuralProcess, y: np.ndarray, normalize: bool = True
+) -> list[tuple[Standardiser, np.ndarray]]:
+    """The columns of `y` in the groups that the model takes: all at once, or one by one."""
     dy = model.likelihood.dy
     if dy not in (1, y.shape[-1]):
         raise ValueError(
@@ -115,15 +123,15 @@ def outputs(model: AbstractNeuralProcess, y: np.ndarray) -> list[tuple[Standardi
             "A model with `dy` = 1 takes any number, each by itself."
         )
     groups = [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
-    standardisers = [standardiser(model, group) for group in groups]
+    standardisers = [standardiser(model, group, normalize) for group in groups]
     return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
 
 
-def standardiser(model: AbstractNeuralProcess, y: np.ndarray) -> Standardiser:
+def standardiser(model: AbstractNeuralProcess, y: np.ndarray, normalize: bool = True) -> Standardiser:
     """What brings values `[*contexts n dy]` to the model's unit; classes have none."""
     if isinstance(model.likelihood, Categorical):
         return Standardiser.of(y[..., :0, :])
-    return Standardiser.of(y)
+    return Standardiser.of(y) if normalize else Standardiser.none(y)
 
 
 def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

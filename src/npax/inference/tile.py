@@ -16,7 +16,7 @@ from ..devices import everywhere, local_mesh, split
 from ..likelihoods import Categorical
 from ..models import AbstractNeuralProcess
 from .neighbours import Neighbours, Remembered
-from .normalise import AbstractCoordinates, Frame, Planar
+from .normalise import AbstractCoordinates, Frame, Planar, Unscaled
 from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, standardiser, to_model
 from .progress import Progress
 from .trend import Trend
@@ -27,6 +27,8 @@ OVERLAP = 0.15
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
 SHARE = 16
 """A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
+BEYOND = 1.0
+"""How far there are cells beyond the observations, on each side, as a share of their range."""
 WIDTHS = (8, 16, 32, 64, 256)
 """Targets of a cell per compiled call."""
 CALL = 4
@@ -83,14 +85,15 @@ class Tiled:
     would miss observations near to it. Where cells overlap, their answers are mixed with weights that fade smoothly
     to zero at the end of a cell's reach and sum to one, so there are no seams; the variance is that of the mixture.
     The cells depend on the context alone: a target's prediction does not depend on which other targets are asked
-    for, in this call or in another.
+    for, in this call or in another. In a gap, and beyond the observations, cells are no larger than they are far
+    from them; targets farther away than the observations' range belong to the outermost cells.
 
     No cell sees the whole field. From 16 `size` observations on, a trend surface (`Trend`) is taken off first, cells
     answer what is left, and the surface is put back. A context of at most `size` points is seen whole by every cell,
     and the answer equals that of `Exact`.
 
     **Arguments:** those of `Exact`, and `size`: observations per cell (default 128, within what models are trained
-    on); `progress`: shows a progress bar.
+    on); `progress`: shows a progress bar. Without `normalize` no trend is taken off either.
 
     **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.7
     on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of a batch of cells
@@ -109,24 +112,28 @@ class Tiled:
         *,
         size: int = 128,
         progress: bool = False,
+        normalize: bool = True,
     ):
         if size < 1:
             raise ValueError(f"`size` must be at least 1 observation per cell, got {size}.")
+        coordinates = coordinates if normalize else Unscaled(coordinates)
         self.model, self.coordinates, self.size, self.progress = model, coordinates, size, progress
+        self.normalize = normalize
         self.positions = coordinates.positions(x)
         self.frame = coordinates.frame(self.positions)
         to_model(model, self.positions[:0])
         self.points = self.frame(self.positions)
-        enough = len(x) >= TREND * size and not isinstance(model.likelihood, Categorical)
+        enough = normalize and len(x) >= TREND * size and not isinstance(model.likelihood, Categorical)
         self.trend = Trend(self.points, y) if enough else None
         left = y if self.trend is None else y - self.trend(self.points)
-        self.standardiser = standardiser(model, left)
+        self.standardiser = standardiser(model, left, normalize)
         self.y = self.standardiser(left)
         outputs(model, self.y[:0])
-        self.ends = self.points.min(axis=0), self.points.max(axis=0)
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
         self.neighbours: Neighbours | Remembered = Neighbours(self.points, size)
         self._box = _Box(*self.ends, self.points)
-        self._whole: Callable[[np.ndarray, np.ndarray], bool] = partial(_few, max(size // SHARE, 1))
+        self._whole: Callable[[_Box], bool] = partial(_small, self.neighbours, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(x)
@@ -185,7 +192,7 @@ class Tiled:
         return {**self.__dict__, "_box": _Box(*self.ends, self.points)}  # cheap to halve again, large to send
 
     def _clipped(self, positions):
-        """In the tiles' frame; targets beyond all observations belong to the outermost cells."""
+        """In the tiles' frame; targets far beyond all observations belong to the outermost cells."""
         return np.clip(self.frame(positions), *self.ends)
 
     def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
@@ -226,7 +233,9 @@ class Tiled:
         seen = self.neighbours(points)
         frame = self.coordinates.frame(self.positions[seen])
         xc = to_model(self.model, frame(self.positions[seen]))
-        return frame, [Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen])]
+        return frame, [
+            Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen], self.normalize)
+        ]
 
 
 class _Box:
@@ -250,28 +259,31 @@ class _Box:
 
 
 def _bisect(box, targets, indices, whole, depth=0) -> Iterator[Cell]:
-    """The cells that have targets in reach: boxes are halved until `whole(context, middle)`."""
+    """The cells that have targets in reach: boxes are halved until `whole(box)`."""
     reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP), axis=1)
     if not reach.all():
         targets, indices = targets[reach], indices[reach]
     context = box.context  # None where it was halved before
     if not len(targets) or (whole is _known and context is not None and not len(context)):
         return  # a part does not have the cells that reach none of its targets
-    if context is not None and (depth == 100 or whole(context, box.middle)):
+    if context is not None and (depth == 100 or whole(box)):
         yield Cell(box.middle, box.half, indices)
         return
     for half in box.halved(context):
         yield from _bisect(half, targets, indices, whole, depth + 1)
 
 
-def _few(largest, context, middle):
-    """A cell holds at most so many context points, or coinciding ones."""
-    return len(context) <= largest or not np.ptp(context, axis=0).any()
+def _small(neighbours, largest, box):
+    """A cell holds at most `largest` context points, or coinciding ones, and does not reach beyond the `largest`-th
+    nearest of them all: in a gap and beyond the data it is no larger than it is far from them."""
+    if len(box.context) > largest:
+        return not np.ptp(box.context, axis=0).any()
+    return box.half.max() <= neighbours.distance(box.middle, largest)
 
 
-def _known(middles, middle):
-    """A cell is one of those whose middles are given."""
-    return len(middles) == 1 and np.array_equal(middles[0], middle)
+def _known(box):
+    """A cell is one of those whose middles the box holds."""
+    return len(box.context) == 1 and np.array_equal(box.context[0], box.middle)
 
 
 def _weight(box: Cell | Batch, points: np.ndarray) -> np.ndarray:

@@ -44,6 +44,7 @@ def finetune(
     steps: int = 200,
     gaps: AbstractGaps | None = None,
     coords: str = "planar",
+    normalize: bool = True,
     size: int = 128,
     targets: int = 32,
     batch_size: int = 16,
@@ -58,8 +59,9 @@ def finetune(
     every eighth of the way and the best is returned, so it is never worse there than the model that came.
 
     **Arguments:** `x [n d]`, `y [n]` or `[n dy]`: the observations, finite. `steps`: of `batch_size` tiles each.
-    `gaps`: how the gaps look (default `RoundGaps()`; `MovedGaps(at)` where their shape is known). `coords`: as for
-    `NeuralProcessRegressor`. `size`: observations per tile, as later in prediction; `targets`: hidden ones per tile.
+    `gaps`: how the gaps look (default `RoundGaps()`; `MovedGaps(at)` where their shape is known). `coords`,
+    `normalize`: as for `NeuralProcessRegressor`. `size`: observations per tile, as later in prediction; `targets`:
+    hidden ones per tile.
     `seed`: of the gaps and the order of the tasks.
 
     **Cost:** that of a training step on `batch_size (size + targets)` points, `steps` times.
@@ -77,7 +79,7 @@ def finetune(
         raise ValueError(f"`steps` and `targets` must be at least 1, got {steps} and {targets}.")
     rng, system = np.random.default_rng(seed), coordinates(coords)
     gaps = RoundGaps() if gaps is None else gaps
-    cut = _Cutter(model, x, y, system, size, targets, rng)
+    cut = _Cutter(model, x, y, system, normalize, size, targets, rng)
     held_out = _draw(gaps, rng, system.positions(x), system)
     validation = cut(held_out, held_out, VALIDATION)
     views = []
@@ -118,13 +120,14 @@ def finetune(
 class _Cutter:
     """Makes tasks of tiles, of what is visible and hidden there."""
 
-    def __init__(self, model, x, y, system, size, targets, rng):
-        self.model, self.x, self.y, self.system = model, x, y, system
+    def __init__(self, model, x, y, system, normalize, size, targets, rng):
+        self.model, self.x, self.y, self.system, self.normalize = model, x, y, system, normalize
         self.size, self.targets, self.rng = size, targets, rng
 
     def __call__(self, hidden, wanted, number):
         """`number` tasks whose targets are `wanted`, in the tiles of the observations that are not `hidden`."""
-        tiled = Tiled(self.model, self.x[~hidden], self.y[~hidden], self.system, size=self.size)
+        visible = self.x[~hidden], self.y[~hidden]
+        tiled = Tiled(self.model, *visible, self.system, size=self.size, normalize=self.normalize)
         positions, y = self.system.positions(self.x[wanted]), tiled.left(self.x[wanted], self.y[wanted])
         cells = tiled.cells(positions) if len(positions) else []
         if not cells:
