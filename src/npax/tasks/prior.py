@@ -137,7 +137,7 @@ class GPPrior(AbstractTasks):
         k_tt = jnp.sum(variance) * jnp.square(uneven(xt))
         k_tt = k_tt + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
         yc, mean, var = draw_and_condition(next(keys), kernel(xc, xc), kernel(xc, xt), k_tt, noise_c + 1e-5, mask)
-        centre, scale = _standardisation(next(keys), yc, mask)
+        centre, scale = _spread(yc, mask, jr.bernoulli(next(keys)))
         yc, mean = (yc - centre) / scale, (mean - centre) / scale
         var, noise = var / jnp.square(scale), noise / jnp.square(scale)
 
@@ -158,8 +158,10 @@ class GPPrior(AbstractTasks):
 
 
 class AsPrior(AbstractTasks):
-    """Tasks of another prior in the form of `GPPrior`'s: coordinates padded with zeros to three, and `y` standardised
-    by the context's mean and standard deviation in a quarter of the tasks.
+    """Tasks of another prior in the form of `GPPrior`'s, half of them normalised as users' data are.
+
+    Coordinates are padded with zeros to three. Half of the tasks are seen as `NeuralProcessRegressor` sees data: each
+    coordinate of the context is stretched to [-2, 2], and its values have mean zero and standard deviation one.
 
     **Arguments:** `tasks`: samples `PosteriorTask`s with one column of `y` and at most three coordinates, such as
     `GPPosteriorTask`.
@@ -168,11 +170,13 @@ class AsPrior(AbstractTasks):
     tasks: AbstractTasks
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
-        draw, standardise = jr.split(key)
+        draw, normalise = jr.split(key)
         posterior = self.tasks.sample(draw)
         task = posterior.task
-        xc, xt = (jnp.pad(x, ((0, 0), (0, DX - x.shape[-1]))) for x in (task.xc, task.xt))
-        centre, scale = _standardisation(standardise, task.yc[:, 0], task.mask_c, share=0.25)
+        chosen = jr.bernoulli(normalise)
+        middle, stretch = _span(task.xc, task.mask_c, chosen)
+        centre, scale = _spread(task.yc[:, 0], task.mask_c, chosen)
+        xc, xt = (jnp.pad((x - middle) * stretch, ((0, 0), (0, DX - x.shape[-1]))) for x in (task.xc, task.xt))
         yc, yt, mean = ((y - centre) / scale for y in (task.yc, task.yt, posterior.mean))
         variance, noise = (v / jnp.square(scale) for v in (posterior.variance, posterior.noise))
         return PosteriorTask(Task(xc, yc, task.mask_c, xt, yt, task.mask_t), mean, variance, noise)
@@ -236,10 +240,19 @@ def _noise(key, nc, plain):
     return variance, variance * jnp.where(jr.bernoulli(heavy, 0.3) & ~plain, spread, 1.0)
 
 
-def _standardisation(key, yc, mask, share=0.5):
-    """Mean and standard deviation of the context's values in a `share` of the tasks, else 0 and 1."""
+def _span(xc, mask, chosen):
+    """What brings each coordinate of the context to [-2, 2]: its middle and the factor; 0 and 1 where not `chosen`."""
+    mask = mask[:, None]
+    low = jnp.min(xc, axis=0, initial=jnp.inf, where=mask)
+    high = jnp.max(xc, axis=0, initial=-jnp.inf, where=mask)
+    chosen = chosen & (high - low > 0.04)
+    return jnp.where(chosen, (low + high) / 2, 0.0), jnp.where(chosen, 4 / (high - low), 1.0)
+
+
+def _spread(yc, mask, chosen):
+    """Mean and standard deviation of the context's values; 0 and 1 where not `chosen`."""
     n = jnp.maximum(jnp.sum(mask.astype(yc.dtype)), 1.0)
     mean = jnp.sum(jnp.where(mask, yc, 0.0)) / n
     std = jnp.sqrt(jnp.sum(jnp.where(mask, jnp.square(yc - mean), 0.0)) / n)
-    chosen = jr.bernoulli(key, share) & (n > 1) & (std > 0.1)
+    chosen = chosen & (n > 1) & (std > 0.1)
     return jnp.where(chosen, mean, 0.0), jnp.where(chosen, std, 1.0)
