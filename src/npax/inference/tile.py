@@ -96,8 +96,8 @@ class Tiled:
     on); `progress`: shows a progress bar. Without `normalize` no trend is taken off either.
 
     **Cost:** each cell that has targets costs O(size²) once, each target O(size) for each cell that reaches it (1.7
-    on average in the plane). There are up to 2 SHARE nc / size cells. Memory: that of a batch of cells
-    for each of up to eight threads, and O(nc + nt) floats on the host. The cells of a batch are spread over all
+    on average in the plane). There are up to 2 SHARE nc / size cells, and some along gaps. Memory: that of a batch of
+    cells for each of up to eight threads, and O(nc + nt) floats on the host. The cells of a batch are spread over all
     devices of the process.
 
     **Pitfalls:** features much longer than a cell's surroundings, but not of the trend, are seen only by their slopes.
