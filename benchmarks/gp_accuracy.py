@@ -7,8 +7,7 @@ Tasks are those of KR2 (noise 0.1 on the context); what is scored is the noisele
 come first; the scikit-learn Gaussian process, fitted to each task, and the estimator, with and without normalising each
 task by its context, see the first `--slow-tasks` of them. What normalising costs at least is told by the floor of all
 predictors that see standardised values, which do not tell how large and where they were: hyper-parameters, mean and
-amplitude integrated out. Gaps are paired: same tasks, same targets. Writes
-`results/gp_accuracy.md` and `.json`.
+amplitude integrated out. Gaps are paired: same tasks, same targets. Writes `results/gp_accuracy.md` and `.json`.
 """
 
 import argparse
@@ -27,6 +26,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteK
 
 import npax
 from npax.bench import Scores, draw, mean_and_error, score_floor, score_model, score_oracle
+from npax.linalg import cholesky, solve_lower
 from npax.tasks import GPTask, Matern32Prior, RBFPrior, gp_1d, gp_2d
 
 SUITES: dict[str, tuple[str, GPTask]] = {
@@ -125,8 +125,8 @@ def _student(kernel, variance, task):
     k_cc = jnp.where(seen[:, None] & seen, kernel(task.xc, task.xc), 0.0) + jnp.diag(jnp.where(seen, variance, 1.0))
     k_ct = jnp.where(seen[:, None], kernel(task.xc, task.xt), 0.0)
     columns = jnp.concatenate([seen[:, None], jnp.where(seen[:, None], task.yc, 0.0), k_ct], axis=1)
-    factor = jnp.linalg.cholesky(k_cc)
-    one, y, k = jnp.split(jax.scipy.linalg.solve_triangular(factor, columns, lower=True), [1, 2], axis=1)
+    factor = cholesky(k_cc)
+    one, y, k = jnp.split(solve_lower(factor, columns), [1, 2], axis=1)
     precision, sum_y = jnp.sum(one * one), jnp.sum(one * y)
     missing = 1 - jnp.sum(k * one, axis=0)
     loc = jnp.sum(k * y, axis=0) + missing * sum_y / precision

@@ -37,8 +37,8 @@ def gp_universal(
     batch_scale: int = 1,
     log: Callable[[dict[str, float]], None] | None = None,
 ) -> FitResult:
-    """Trains the shipped model `gp-universal`: `models.presets.gp_universal` on `tasks.GPPrior` and, in about half of
-    the steps, on GP-1D (RBF, Matern 3/2) and GP-2D (RBF) of KR2, smooth functions with little noise, of which
+    """Trains the shipped model `gp-universal`: `models.presets.gp_universal` on `tasks.GPPrior` and, in more than half
+    of the steps, on GP-1D (RBF, Matern 3/2) and GP-2D (RBF) of KR2, smooth functions with little noise, of which
     `GPPrior` draws few.
 
     Most steps see small contexts, cheap and many; larger ones join in later. The rate of Muon falls to zero over the
@@ -47,7 +47,7 @@ def gp_universal(
     **Arguments:** `resume`: go on from the newest checkpoint, or, where there is none, from the shipped weights (with
     a new optimiser). `batch_scale`: multiplies all batch sizes; 1 suits a CPU, 16 or more a GPU. `log(scores)`:
     called every 500 steps with the validation scores: by dimension (`validation_scores`), and of KR2's tasks.
-    **Cost:** 0.25 to 0.5 s per step on one CPU core. **Pitfall:** with small batches higher rates than these do harm.
+    **Cost:** 0.2 to 0.5 s per step on one CPU core. **Pitfall:** with small batches higher rates than these do harm.
     """
     if batch_scale < 1:
         raise ValueError(f"`batch_scale` must be at least 1, got {batch_scale}.")
