@@ -21,15 +21,20 @@ import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".jax_cache"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name
 def pytest_collection_modifyitems(items):
-    """All laws of one model go to one of pytest's workers: it compiles the model once, not each worker for itself."""
+    """A file goes to one of pytest's workers, or a model's laws: what its tests share is compiled once, not by each.
+
+    The longest files come first, so that at the end no worker waits for another."""
     for item in items:
-        if "model" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec"):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.stem}-{item.callspec.id}"))
+        of_model = "model" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec")
+        group = f"{item.path.stem}-{item.callspec.id}" if of_model else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.path.stem not in ("test_devices", "test_killed", "test_fit"))
 
 
 @pytest.fixture(scope="module", autouse=True)

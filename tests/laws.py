@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax import Array
 from tinygp import kernels
 
@@ -164,6 +165,12 @@ EQUIVARIANT = {
 """The models that promise translation equivariance."""
 
 
+def normal(key, shape):
+    """Standard normal numbers, drawn by numpy: `jax.random.normal` would be compiled anew for each shape."""
+    rng = np.random.default_rng(np.asarray(jr.key_data(key)))
+    return jnp.asarray(rng.standard_normal(shape, np.float32))
+
+
 class Data(NamedTuple):
     xc: Array
     yc: Array
@@ -171,11 +178,15 @@ class Data(NamedTuple):
     mask: Array
 
 
+def on_lattice(key, shape):
+    return jnp.asarray(np.round(64 * np.asarray(normal(key, shape))) / 64)
+
+
 def draw_data(model, key, nc=20, nt=9):
     """Points on a lattice of 1/64, whose differences and modest shifts are exact in float32."""
     keys = jr.split(key, 3)
-    xc, xt = (jnp.round(64 * jr.normal(k, (n, model.dx))) / 64 for k, n in zip(keys[:2], (nc, nt), strict=True))
-    return Data(xc, jr.normal(keys[2], (nc, model.dy)), xt, jnp.ones(nc, bool))
+    xc, xt = (on_lattice(k, (n, model.dx)) for k, n in zip(keys[:2], (nc, nt), strict=True))
+    return Data(xc, normal(keys[2], (nc, model.dy)), xt, jnp.ones(nc, bool))
 
 
 @eqx.filter_jit
@@ -193,9 +204,9 @@ def evaluate(model, data):
 
 def close(a, b, tolerance=2e-5):
     """All arrays of two trees agree, in units of the largest entry of each (of 1, where all are smaller)."""
-    pairs = list(zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
-    return all(jnp.abs(x - y).max(initial=0) <= tolerance * jnp.abs(y).max(initial=1) for x, y in pairs)
+    pairs = zip(*(map(np.asarray, jax.tree.leaves(tree)) for tree in (a, b)), strict=True)
+    return all(np.abs(x - y).max(initial=0) <= tolerance * np.abs(y).max(initial=1) for x, y in pairs)
 
 
 def finite(tree):
-    return all(jnp.isfinite(a).all() for a in jax.tree.leaves(tree))
+    return all(np.isfinite(np.asarray(a)).all() for a in jax.tree.leaves(tree))

@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import pytest
+from laws import normal
 
 from npax.matmul import matmul, summed_over_tasks
 
 TASKS, SEEDS, ROWS = 3, 2, 5
-xs = jr.normal(jr.key(0), (SEEDS, TASKS, ROWS, 4))
-ws = jr.normal(jr.key(1), (SEEDS, 4, 6))
+xs = normal(jr.key(0), (SEEDS, TASKS, ROWS, 4))
+ws = normal(jr.key(1), (SEEDS, 4, 6))
 
 
 def network(product):

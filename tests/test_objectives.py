@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 import pytest
 import reference
 import scipy.stats
-from laws import MODELS, close, draw_data, finite
+from laws import MODELS, close, draw_data, finite, normal
 
 from npax.likelihoods import NoisyNormal, marginals, noiseless
 from npax.objectives import (
@@ -33,8 +33,8 @@ def noisy_model():
 
 @pytest.fixture
 def posterior(getkey):
-    xc, yc, xt = jr.normal(getkey(), (20, 3)), jr.normal(getkey(), (20, 1)), jr.normal(getkey(), (9, 3))
-    mean, variance = jr.normal(getkey(), (9, 1)), jnp.exp(jr.normal(getkey(), (9, 1)))
+    xc, yc, xt = normal(getkey(), (20, 3)), normal(getkey(), (20, 1)), normal(getkey(), (9, 3))
+    mean, variance = normal(getkey(), (9, 1)), jnp.exp(normal(getkey(), (9, 1)))
     task = Task.of(xc, yc, xt, mean)
     return PosteriorTask(task, mean, variance, jnp.full((9, 1), 0.3))
 
@@ -51,16 +51,16 @@ def loss_and_gradient(objective, model, task):
 def test_nll_is_the_mean_of_the_densities_of_scipy(noisy_model, posterior):
     task = posterior.task
     d = predict(noisy_model, task)
-    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
-    assert abs(float(eqx.filter_jit(nll)(noisy_model, task)) + normal.logpdf(np.asarray(task.yt)).mean()) < 1e-4
+    gaussian = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    assert abs(float(eqx.filter_jit(nll)(noisy_model, task)) + gaussian.logpdf(np.asarray(task.yt)).mean()) < 1e-4
 
 
 def test_columns_of_y_are_summed(getkey):
     model = MODELS["invariant"](jr.key(0))
-    task = Task.of(*(jr.normal(getkey(), shape) for shape in [(5, 2), (5, 2), (7, 2), (7, 2)]))
+    task = Task.of(*(normal(getkey(), shape) for shape in [(5, 2), (5, 2), (7, 2), (7, 2)]))
     d = predict(model, task)
-    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
-    assert abs(float(eqx.filter_jit(nll)(model, task)) + normal.logpdf(np.asarray(task.yt)).sum(axis=1).mean()) < 1e-4
+    gaussian = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    assert abs(float(eqx.filter_jit(nll)(model, task)) + gaussian.logpdf(np.asarray(task.yt)).sum(axis=1).mean()) < 1e-4
 
 
 @pytest.mark.parametrize("objective", [nll, function_and_noise_nll])
@@ -126,7 +126,7 @@ def test_another_likelihood_is_refused(posterior):
 
 def latent_task(model, getkey):
     data = draw_data(model, getkey())
-    return Task(data.xc, data.yc, data.mask, data.xt, jr.normal(getkey(), (9, model.dy)), jnp.arange(9) < 7)
+    return Task(data.xc, data.yc, data.mask, data.xt, normal(getkey(), (9, model.dy)), jnp.arange(9) < 7)
 
 
 def test_elbo_weighs_the_divergence_once_per_task(getkey):
@@ -141,8 +141,8 @@ def test_elbo_weighs_the_divergence_once_per_task(getkey):
     divergence = np.sum(np.log(s0 / s1) + (s1**2 + (m1 - m0) ** 2) / (2 * s0**2) - 0.5)
     z = q.loc + q.scale * jr.normal(key, q.loc.shape)
     d = model.likelihood(model.decode(prior, z, task.xt[:7]))
-    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
-    truth = (divergence - normal.logpdf(np.asarray(task.yt[:7])).sum()) / 7
+    gaussian = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    truth = (divergence - gaussian.logpdf(np.asarray(task.yt[:7])).sum()) / 7
     assert divergence > 0.01
     assert abs(float(eqx.filter_jit(elbo)(model, task, key)) - truth) < 1e-3
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import pytest
 import safetensors.numpy
-from laws import BIASES, MODELS
+from laws import BIASES, MODELS, normal
 
 import npax
 from npax.serialise import count_parameters, load_card
@@ -36,7 +36,7 @@ def test_every_bias_comes_back(make, getkey, tmp_path):
     loaded = npax.load(tmp_path / "bias.safetensors")
     assert jax.tree.structure(loaded) == jax.tree.structure(bias)
     assert eqx.tree_equal(loaded, bias, typematch=True)
-    xq, xk = jr.normal(getkey(), (3, 2)), jr.normal(getkey(), (4, 2))
+    xq, xk = normal(getkey(), (3, 2)), normal(getkey(), (4, 2))
     assert (loaded(xq, xk) == bias(xq, xk)).all()
 
 

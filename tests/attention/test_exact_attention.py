@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 from hypothesis import Phase, given, settings, strategies as st
-from laws import BIASES, HEADS
+from laws import BIASES, HEADS, normal
 
 import npax
 from npax.bias import AbstractBias
@@ -45,7 +45,7 @@ def value_and_gradients(attend, operands, mask, weight):
 def draw(key, nq, nk, bias=None):
     keys = jr.split(key, 7)
     shapes = [(HEADS, nq, D), (HEADS, nk, D), (HEADS, nk, DV), (nq, DX), (nk, DX), (HEADS, nq, DV)]
-    q, k, v, xq, xk, weight = (jr.normal(key, shape) for key, shape in zip(keys, shapes, strict=False))
+    q, k, v, xq, xk, weight = (normal(key, shape) for key, shape in zip(keys, shapes, strict=False))
     mask = jr.bernoulli(keys[6], 0.7, (nk,))
     return (q, k, v, bias, xq, xk), mask, weight
 

@@ -6,6 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
+from laws import normal
 
 import npax
 from npax.attention.rotary import RotaryCoordinates
@@ -16,7 +17,7 @@ HEADS, NQ, NK, D, DX = 2, 7, 30, 8, 2
 @pytest.fixture
 def points(getkey):
     shapes = [(HEADS, NQ, D), (HEADS, NK, D), (HEADS, NK, 5), (NQ, DX), (NK, DX)]
-    return [jr.normal(getkey(), shape) for shape in shapes]
+    return [normal(getkey(), shape) for shape in shapes]
 
 
 def as64(*arrays):

@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
-from laws import BIASES
+from laws import BIASES, normal, on_lattice
 
 import npax
 
@@ -24,7 +24,7 @@ def turned(rotary, a, x):
 
 def test_products_are_the_formula(rotary, getkey):
     """Each pair of channels as a complex number, turned by w . x."""
-    a, x = jr.normal(getkey(), (2, 7, 6)), jr.normal(getkey(), (7, 2))
+    a, x = normal(getkey(), (2, 7, 6)), normal(getkey(), (7, 2))
     complex_a = np.asarray(a[..., :3], np.float64) + 1j * np.asarray(a[..., 3:], np.float64)
     angle = np.einsum("hpx,nx->hnp", np.asarray(rotary.w, np.float64), np.asarray(x, np.float64))
     true = complex_a * np.exp(1j * angle)
@@ -32,8 +32,8 @@ def test_products_are_the_formula(rotary, getkey):
 
 
 def test_products_depend_on_differences_alone(rotary, getkey):
-    q, k = jr.normal(getkey(), (2, 2, 5, 6))
-    xq, xk = (jnp.round(64 * jr.normal(getkey(), (5, 2))) / 64 for _ in range(2))
+    q, k = normal(getkey(), (2, 2, 5, 6))
+    xq, xk = (on_lattice(getkey(), (5, 2)) for _ in range(2))
 
     def products(shift):
         return jnp.einsum("hqd,hkd->hqk", turned(rotary, q, xq + shift), turned(rotary, k, xk + shift))
@@ -45,7 +45,7 @@ def test_products_depend_on_differences_alone(rotary, getkey):
 
 
 def test_lengths_are_kept_and_missing_coordinates_are_zeros(rotary, getkey):
-    a, x = jr.normal(getkey(), (2, 5, 6)), jr.normal(getkey(), (5, 2))
+    a, x = normal(getkey(), (2, 5, 6)), normal(getkey(), (5, 2))
     assert reference.relative(jnp.linalg.norm(turned(rotary, a, x), axis=-1), jnp.linalg.norm(a, axis=-1)) < 1e-5
     line = x.at[:, 1].set(0.0)
     assert reference.relative(turned(rotary, a, line[:, :1]), turned(rotary, a, line)) < 1e-6
@@ -65,8 +65,8 @@ def test_angles_of_many_turns_keep_their_accuracy():
 
 def test_scan_equals_dense_on_turned_products(rotary, getkey):
     bias = BIASES["geometric"](getkey())
-    q, k, v = (jr.normal(getkey(), (2, n, 6)) for n in (20, 37, 37))
-    xq, xk = jr.normal(getkey(), (20, 2)), jr.normal(getkey(), (37, 2))
+    q, k, v = (normal(getkey(), (2, n, 6)) for n in (20, 37, 37))
+    xq, xk = normal(getkey(), (20, 2)), normal(getkey(), (37, 2))
 
     @eqx.filter_jit
     def gradients(attend, rotary):

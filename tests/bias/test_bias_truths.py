@@ -6,7 +6,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
-from laws import BIASES
+from laws import BIASES, normal
 from tinygp import kernels
 
 import npax
@@ -15,7 +15,7 @@ from npax.bias import SumBias, distance, squared_distance
 
 @pytest.fixture
 def points(getkey):
-    return jr.normal(getkey(), (7, 2)), jr.normal(getkey(), (5, 2))
+    return normal(getkey(), (7, 2)), normal(getkey(), (5, 2))
 
 
 def distances(xq, xk):
@@ -34,7 +34,7 @@ def test_distance_is_euclidean_and_flat_at_zero(points):
 
 def test_rbf_network_is_the_formula_of_tisa(points, getkey):
     bias = npax.RBFNetworkBias(3, bases=4, key=getkey())
-    bias = jax.tree.map(lambda a: a + jr.normal(jr.key(1), a.shape), bias)
+    bias = jax.tree.map(lambda a: a + normal(jr.key(1), a.shape), bias)
     a, b, c = (np.asarray(p, np.float64)[:, :, None, None] for p in (bias.a, bias.b, bias.c))
     true = np.sum(a * np.exp(-np.abs(b) * (distances(*points) - c) ** 2), axis=1)
     assert reference.relative(bias(*points), true) < 1e-4
@@ -52,8 +52,8 @@ def test_geometric_ladder_is_a_sum_of_squared_exponentials(points, getkey):
 def test_bases_start_apart(bias, getkey):
     """Bases that start equal receive equal gradients for ever: every base must have a gradient of its own."""
     bias = bias(2, bases=5, key=getkey())
-    xq, xk = jr.normal(getkey(), (20, 2)), jr.normal(getkey(), (20, 2))
-    weight = jr.normal(getkey(), (2, 20, 20))
+    xq, xk = normal(getkey(), (20, 2)), normal(getkey(), (20, 2))
+    weight = normal(getkey(), (2, 20, 20))
     slopes = jax.grad(lambda bias: jnp.sum(weight * bias(xq, xk)))(bias).a
     for head in np.asarray(slopes):
         gaps = np.abs(head[:, None] - head[None, :])[~np.eye(5, dtype=bool)]
@@ -104,7 +104,7 @@ def test_causal_forbids_the_future_and_nothing_else():
 
 def test_causal_attention_does_not_see_the_future(getkey):
     x = jnp.linspace(0.0, 1.0, 9)[:, None]
-    q, k, v = jr.normal(getkey(), (3, 2, 9, 4))
+    q, k, v = normal(getkey(), (3, 2, 9, 4))
     bias = npax.CausalBias(2)
 
     def read(k, v):

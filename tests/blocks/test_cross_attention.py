@@ -1,17 +1,17 @@
 """The four kinds of cross-attention of attentive neural processes against float64 numpy."""
 
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 import reference
+from laws import normal
 
 import npax
 
 
 @pytest.fixture
 def points(getkey):
-    return jr.normal(getkey(), (12, 2)), jr.normal(getkey(), (12, 8)), jr.normal(getkey(), (5, 2)), jnp.arange(12) < 9
+    return normal(getkey(), (12, 2)), normal(getkey(), (12, 8)), normal(getkey(), (5, 2)), jnp.arange(12) < 9
 
 
 def read(attention, xc, r, xt, mask):

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+from laws import normal
 
 from npax.blocks import MLP, LayerNorm, Linear, spread_over_locations, standardise
 
@@ -34,8 +35,8 @@ def test_a_network_on_locations_tells_near_ones_apart_from_the_start(getkey):
 def test_a_norm_inside_the_map_behind_it():
     """Values and gradients are those of the norm and the map, one after the other; inputs beyond the norm's pass."""
     keys = jr.split(jr.key(5), 5)
-    norm = eqx.tree_at(lambda n: (n.scale, n.shift), LayerNorm(3), tuple(jr.normal(k, (3,)) for k in keys[:2]))
-    x, rest = jr.normal(keys[2], (7, 3)), jr.normal(keys[3], (7, 2))
+    norm = eqx.tree_at(lambda n: (n.scale, n.shift), LayerNorm(3), tuple(normal(k, (3,)) for k in keys[:2]))
+    x, rest = normal(keys[2], (7, 3)), normal(keys[3], (7, 2))
 
     def apart(parts):
         norm, mlp = parts

@@ -2,11 +2,11 @@
 
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 import reference
 import scipy.special
+from laws import normal
 
 from npax.blocks import MLP, LayerNorm, Linear, ReLU
 
@@ -23,14 +23,14 @@ def gelu(x):
 def test_linear_is_an_affine_map(getkey):
     linear = Linear(5, 3, key=getkey())
     linear = jax.tree.map(lambda a: a + 0.1, linear)
-    x = jr.normal(getkey(), (7, 5))
+    x = normal(getkey(), (7, 5))
     true = as64(x) @ as64(linear.weight) + as64(linear.bias)
     assert reference.relative(linear(x), true) < 1e-6
     assert Linear(5, 3, use_bias=False, key=getkey()).bias is None
 
 
 def test_gradients_of_linear_are_matrix_products(getkey):
-    linear, x, weight = Linear(5, 3, key=getkey()), jr.normal(getkey(), (7, 5)), jr.normal(getkey(), (7, 3))
+    linear, x, weight = Linear(5, 3, key=getkey()), normal(getkey(), (7, 5)), normal(getkey(), (7, 3))
     d_linear, d_x = jax.grad(lambda linear, x: jnp.sum(weight * linear(x)), argnums=(0, 1))(linear, x)
     assert reference.relative(d_linear.weight, as64(x).T @ as64(weight)) < 1e-6
     assert reference.relative(d_linear.bias, as64(weight).sum(axis=0)) < 1e-6
@@ -39,7 +39,7 @@ def test_gradients_of_linear_are_matrix_products(getkey):
 
 def test_layer_norm_gives_zero_mean_and_unit_variance(getkey):
     norm = LayerNorm(32)
-    x = 5 + 3 * jr.normal(getkey(), (6, 32))
+    x = 5 + 3 * normal(getkey(), (6, 32))
     y = as64(norm(x))
     assert np.abs(y.mean(axis=-1)).max() < 1e-5
     assert np.abs(y.var(axis=-1) - 1).max() < 1e-4
@@ -57,7 +57,7 @@ def test_layer_norm_of_a_constant_row_is_finite(getkey):
 def test_mlp_is_affine_maps_with_an_activation_between(options, activation, getkey):
     mlp = MLP([4, 8, 6, 2], **options, key=getkey())
     mlp = jax.tree.map(lambda a: a + 0.05, mlp)
-    x = jr.normal(getkey(), (5, 4))
+    x = normal(getkey(), (5, 4))
     true = as64(x)
     for i, layer in enumerate(mlp.layers):
         true = true @ as64(layer.weight) + as64(layer.bias)

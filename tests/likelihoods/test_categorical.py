@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 import pytest
 import scipy.special
 import scipy.stats
-from laws import TINY, rotary
+from laws import TINY, normal, rotary
 
 import npax
 from npax.inference import Exact, Lattice, Planar, Tiled
@@ -18,7 +18,7 @@ from npax.likelihoods import Categorical, OneHotCategorical, marginals, mixture,
 
 @pytest.fixture
 def drawn(getkey):
-    d = Categorical(3)(2 * jr.normal(getkey(), (50, 3)))
+    d = Categorical(3)(2 * normal(getkey(), (50, 3)))
     return d, d.sample(getkey())
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.stats
+from laws import normal
 
 from npax.likelihoods import (
     FunctionAndNoise,
@@ -32,15 +33,15 @@ def softplus(x):
 
 @every_likelihood
 def test_shapes_and_log_density_are_those_of_independent_normals(likelihood, getkey):
-    raw, y = jr.normal(getkey(), (7, likelihood.size)), jr.normal(getkey(), (7, 2))
+    raw, y = normal(getkey(), (7, likelihood.size)), normal(getkey(), (7, 2))
     d = likelihood(raw)
     assert d.batch_shape == (7,) and d.event_shape == (2,)
-    normal = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
-    assert reference.relative(d.log_prob(y), normal.logpdf(np.asarray(y)).sum(axis=-1)) < 1e-5
+    gaussian = scipy.stats.norm(np.asarray(d.mean, np.float64), np.sqrt(np.asarray(d.variance, np.float64)))
+    assert reference.relative(d.log_prob(y), gaussian.logpdf(np.asarray(y)).sum(axis=-1)) < 1e-5
 
 
 def test_the_standard_deviations_are_softplus_above_the_floor(getkey):
-    raw = jr.normal(getkey(), (5, 6))
+    raw = normal(getkey(), (5, 6))
     mean, spread, noise = np.split(np.asarray(raw, np.float64), 3, axis=-1)
     for floor in (1e-4, 0.05):
         d = HeteroscedasticGaussian(2, min_std=floor)(raw[:, :4])
@@ -70,7 +71,7 @@ def test_extreme_raw_values_keep_density_and_gradients_finite(likelihood, extrem
 
 @every_likelihood
 def test_marginal_quantiles_invert_the_distribution_function(likelihood, getkey):
-    m = marginals(likelihood(jr.normal(getkey(), (4, likelihood.size))))
+    m = marginals(likelihood(normal(getkey(), (4, likelihood.size))))
     assert m.event_shape == () and m.batch_shape == (4, 2)
     for q in (0.025, 0.5, 0.9):
         assert np.allclose(m.cdf(m.icdf(jnp.full((4, 2), q))), q, atol=1e-5)
@@ -89,7 +90,7 @@ def test_noise_adds_to_the_variance_of_the_function():
 
 @every_likelihood
 def test_without_noise_of_its_own_noiseless_is_the_same_again(likelihood, getkey):
-    d = likelihood(jr.normal(getkey(), (4, likelihood.size)))
+    d = likelihood(normal(getkey(), (4, likelihood.size)))
     f = noiseless(d)
     assert f.batch_shape == (4,) and f.event_shape == (2,)
     if isinstance(likelihood, FunctionAndNoise):

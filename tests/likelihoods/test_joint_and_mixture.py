@@ -7,13 +7,14 @@ import numpy as np
 import numpyro.distributions as dist
 import pytest
 import scipy.stats
+from laws import normal
 
 from npax.likelihoods import JointGaussian, NormalMixture, marginals, mixture
 
 
 @pytest.fixture
 def raw(getkey):
-    return JointGaussian(2, rank=3), jr.normal(getkey(), (6, JointGaussian(2, rank=3).size))
+    return JointGaussian(2, rank=3), normal(getkey(), (6, JointGaussian(2, rank=3).size))
 
 
 def test_joint_covariance_is_positive_definite_even_for_equal_targets(raw):

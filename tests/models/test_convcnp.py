@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.signal
-from laws import close, draw_data, evaluate, finite
+from laws import close, draw_data, evaluate, finite, normal
 
 import npax
 from npax.blocks import Grid, SetConv, UNet
@@ -38,7 +38,7 @@ def rbf(grid, conv, origin, x):
 @pytest.mark.parametrize("dx", [1, 2, 3])
 def test_set_convolutions_equal_sums_in_numpy(dx, getkey):
     grid, conv = Grid(0.3, 1.2, 0.3, 2), SetConv(0.8)
-    x, y = jr.uniform(getkey(), (12, dx)), jr.normal(getkey(), (12, 2))
+    x, y = jr.uniform(getkey(), (12, dx)), normal(getkey(), (12, 2))
     x, mask = x.at[5].set(x[4]), jnp.arange(12) < 9  # a duplicate, and masked points
     origin = grid.origin(x, mask)
     density, values = conv.write(grid, origin, x, y, mask)
@@ -49,7 +49,7 @@ def test_set_convolutions_equal_sums_in_numpy(dx, getkey):
     true = weights.T @ np.asarray(y[:9], np.float64) / (rho + 1e-4)[:, None]
     assert reference.relative(values, true.reshape(*sides, 2)) < 1e-4
 
-    h = jr.normal(getkey(), (*sides, 4))
+    h = normal(getkey(), (*sides, 4))
     true = rbf(grid, conv, origin, x)[0] @ np.asarray(h, np.float64).reshape(-1, 4) / (2 * np.pi * scale**2) ** (dx / 2)
     assert reference.relative(conv.read(grid, origin, h, x), true) < 1e-5
 
@@ -88,7 +88,7 @@ def test_the_grid_follows_the_context(stride, spacing, getkey):
 
 @pytest.mark.parametrize(("sides", "window"), [((11,), (5,)), ((6, 9), (3, 3)), ((4, 5, 6), (3, 3, 3))])
 def test_depthwise_convolution_equals_scipy(sides, window, getkey):
-    h, kernel, weight, other = (jr.normal(getkey(), (*s, 3)) for s in (sides, window, sides, sides))
+    h, kernel, weight, other = (normal(getkey(), (*s, 3)) for s in (sides, window, sides, sides))
     as64 = lambda a: np.asarray(a, np.float64)  # noqa: E731
     true = [scipy.signal.correlate(as64(h[..., c]), as64(kernel[..., c]), mode="same") for c in range(3)]
     assert reference.relative(depthwise(h, kernel), np.stack(true, axis=-1)) < 1e-5
@@ -100,7 +100,7 @@ def test_depthwise_convolution_equals_scipy(sides, window, getkey):
 
 
 def test_halving_takes_means_and_doubling_interpolates(getkey):
-    h = jr.normal(getkey(), (4, 6, 2))
+    h = normal(getkey(), (4, 6, 2))
     true = np.asarray(h).reshape(2, 2, 3, 2, 2).mean(axis=(1, 3))
     assert np.allclose(halve(h), true, atol=1e-6)
     plane = (2.0 * jnp.arange(8.0)[:, None] - jnp.arange(6.0))[..., None]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.stats
-from laws import MODELS, close, draw_data
+from laws import MODELS, close, draw_data, normal
 
 import npax
 from npax.models.bnp import _sorted, _with_replacement
@@ -59,7 +59,7 @@ def test_predictions_are_the_same_at_every_call_and_others_with_another_key(np_m
 def test_hidden_targets_do_not_change_joint_likelihoods(name, getkey):
     model = MODELS[name](jr.key(1))
     data = draw_data(model, getkey())
-    yt = jr.normal(getkey(), (9, model.dy))
+    yt = normal(getkey(), (9, model.dy))
 
     @eqx.filter_jit
     def joint_log_prob(xt, yt, mask):
@@ -72,7 +72,7 @@ def test_hidden_targets_do_not_change_joint_likelihoods(name, getkey):
 
 
 def test_the_joint_likelihood_of_a_latent_model_averages_products(np_model, data, getkey):
-    yt = jr.normal(getkey(), (9, 1))
+    yt = normal(getkey(), (9, 1))
     state = np_model.condition(data.xc, data.yc, data.mask)
     each = np_model.predict_each(state, data.xt, key=jr.key(3))
     logs = scipy.stats.norm(as64(each.mean), np.sqrt(as64(each.variance))).logpdf(as64(yt)).sum(axis=(1, 2))
@@ -123,7 +123,7 @@ def test_no_gradient_passes_through_the_bootstrap(getkey):
 
 
 def test_sorting_puts_valid_points_first_in_one_order(getkey):
-    x, y = jr.normal(getkey(), (9, 2)), jr.normal(getkey(), (9, 1))
+    x, y = normal(getkey(), (9, 2)), normal(getkey(), (9, 1))
     mask = jnp.arange(9) < 6
     order = jr.permutation(getkey(), 9)
     a, b = _sorted(x, y, mask), _sorted(x[order], y[order], mask[order])

