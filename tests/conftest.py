@@ -1,3 +1,4 @@
+import gc
 import os
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +20,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+gc.set_threshold(50_000, 20, 100)  # tracing makes many small objects, few of them garbage
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".jax_cache"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
@@ -31,19 +33,21 @@ def pytest_collection_modifyitems(items):
 
     The longest files come first, so that at the end no worker waits for another."""
     for item in items:
-        of_model = "model" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec")
-        group = f"{item.path.stem}-{item.callspec.id}" if of_model else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(group(item)))
     items.sort(key=lambda item: item.path.stem not in ("test_devices", "test_killed", "test_fit"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def few_programs():
-    """Forgets the compiled programs once they fill a third of the memory maps that Linux grants a process (65,530):
+def group(item):
+    of_model = "model" in getattr(item, "fixturenames", ()) and hasattr(item, "callspec")
+    return f"{item.path.stem}-{item.callspec.id}" if of_model else item.path.stem
+
+
+def pytest_runtest_teardown(item, nextitem):
+    """Forgets the compiled programs once they fill two thirds of the memory maps that Linux grants a process (65,530):
     at the limit jaxlib crashes."""
-    yield
     maps = Path("/proc/self/maps")
-    if maps.exists() and maps.read_text().count("\n") > 20_000:
+    ends = nextitem is not None and group(nextitem) != group(item)
+    if ends and maps.exists() and maps.read_text().count("\n") > 45_000:
         jax.clear_caches()
 
 

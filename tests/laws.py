@@ -168,7 +168,7 @@ EQUIVARIANT = {
 def normal(key, shape):
     """Standard normal numbers, drawn by numpy: `jax.random.normal` would be compiled anew for each shape."""
     rng = np.random.default_rng(np.asarray(jr.key_data(key)))
-    return jnp.asarray(rng.standard_normal(shape, np.float32))
+    return jax.device_put(rng.standard_normal(shape, np.float32))
 
 
 class Data(NamedTuple):
@@ -179,7 +179,7 @@ class Data(NamedTuple):
 
 
 def on_lattice(key, shape):
-    return jnp.asarray(np.round(64 * np.asarray(normal(key, shape))) / 64)
+    return jax.device_put(np.round(64 * np.asarray(normal(key, shape))) / 64)
 
 
 def draw_data(model, key, nc=20, nt=9):

@@ -178,10 +178,10 @@ def test_joint_and_single_nll_is_the_sum_of_its_parts(getkey):
     """Of all targets at once: `joint_nll` and `nll`. Of three at random: those of three, each set as likely."""
     model = MODELS["tnp-nd"](jr.key(0))
     task, keys = latent_task(model, getkey), jr.split(jr.key(3), 64)
-    both = eqx.filter_jit(joint_and_single_nll)
-    assert close(both(model, task, keys[0], 9), nll(model, task) + joint_nll(model, task, keys[0]))
+    both, joint_of, single_of = map(eqx.filter_jit, (joint_and_single_nll, joint_nll, nll))
+    assert close(both(model, task, keys[0], 9), single_of(model, task) + joint_of(model, task, keys[0]))
     alone = eqx.tree_at(lambda t: t.mask_t, task, jnp.arange(9) == 4)
-    joint, single = float(joint_nll(model, alone, keys[0])), float(nll(model, alone))
+    joint, single = float(joint_of(model, alone, keys[0])), float(single_of(model, alone))
     values = np.array([both(model, alone, key, 3) for key in keys])
     drawn = np.isclose(values, single + joint, atol=1e-4)
     assert np.all(drawn | np.isclose(values, single, atol=1e-4)) and 8 < drawn.sum() < 36

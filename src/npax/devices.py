@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.experimental.multihost_utils import broadcast_one_to_all
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -71,7 +70,7 @@ def everywhere(tree: T, mesh: Mesh) -> T:
 def here(tree: T) -> T:
     """`tree` with this process's own copies of arrays that are `everywhere`, on its default device."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda a: jnp.asarray(np.asarray(a)), arrays), rest)
+    return eqx.combine(jax.tree.map(lambda a: jax.device_put(np.asarray(a)), arrays), rest)
 
 
 def split(function: Callable, mesh: Mesh, axis: int = 0) -> Callable:

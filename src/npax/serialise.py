@@ -8,7 +8,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .training.checkpoint import DamagedFile, pack, unpack, write_atomically
@@ -84,7 +83,7 @@ def _build(node, arrays):
         case {"value": value}:
             return value
         case {"array": name}:
-            return jnp.asarray(arrays[name])
+            return jax.device_put(arrays[name])
         case {"tuple": items}:
             return tuple(_build(item, arrays) for item in items)
         case {"list": items}:

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -27,7 +28,7 @@ def points():
 def test_the_masked_form_is_the_model(points):
     model = npax.TNPD(2, 1, attention=npax.DenseAttention(), key=jr.key(0), **SIZES)
     xt = points[0][:5] + 0.3
-    found, truth = speed_cell.masked(model, *points, xt), model(*points, xt)
+    found, truth = speed_cell.masked(model, *points, xt), eqx.filter_jit(model)(*points, xt)
     np.testing.assert_allclose(found[0], truth.mean, atol=1e-5)
     np.testing.assert_allclose(found[1], truth.variance, atol=1e-5)
 
@@ -36,7 +37,7 @@ def test_chunks_are_the_model(points, monkeypatch):
     monkeypatch.setattr(speed_cell, "CHUNK", 3)
     model = npax.TNPKR(2, 1, key=jr.key(0), **SIZES)
     xt = points[0] - 0.2
-    found, truth = speed_cell.chunked(model, *points, xt), model(*points, xt)
+    found, truth = speed_cell.chunked(model, *points, xt), eqx.filter_jit(model)(*points, xt)
     np.testing.assert_allclose(found[0], truth.mean, atol=1e-5)
     np.testing.assert_allclose(found[1], truth.variance, atol=1e-5)
 

@@ -1,5 +1,6 @@
 import pickle
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -29,7 +30,7 @@ def test_equals_the_model_itself(small, data):
     exact = Exact(small, x, y[:, :1])
     u, ut = (jnp.asarray(np.pad(exact.frame(a), ((0, 0), (0, 1))), jnp.float32) for a in (x, xt[:9]))
     mean, std = y[:, :1].mean(), y[:, :1].std()
-    truth = small(u, jnp.asarray((y[:, :1] - mean) / std, jnp.float32), ut)
+    truth = eqx.filter_jit(small)(u, jnp.asarray((y[:, :1] - mean) / std, jnp.float32), ut)
     predicted = exact(xt[:9])
     assert np.allclose(predicted.mean, truth.mean * std + mean, atol=1e-4)
     assert np.allclose(predicted.variance, truth.variance * std**2, rtol=1e-4)
@@ -63,7 +64,7 @@ def test_no_targets(small, data, kind):
 
 def test_an_empty_context_gives_the_prior(small):
     predicted = Exact(small, np.zeros((0, 1)), np.zeros((0, 1)))(np.array([[-1.0], [0.0], [5.0]]))
-    prior = small(jnp.zeros((0, 3)), jnp.zeros((0, 1)), jnp.zeros((1, 3)))
+    prior = eqx.filter_jit(small)(jnp.zeros((0, 3)), jnp.zeros((0, 1)), jnp.zeros((1, 3)))
     assert np.allclose(predicted.mean, prior.mean, atol=1e-5)  # translation equivariant: the same everywhere
 
 

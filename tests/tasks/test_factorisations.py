@@ -36,7 +36,7 @@ def test_a_sampler_factorises_one_by_one(tasks):
 
 def test_so_does_the_joint_likelihood_and_its_gradient():
     model = presets.tnp_nd(1, 1, key=jr.key(0))
-    tasks = jax.vmap(TASKS[0].sample)(jr.split(jr.key(0), 2))
+    tasks = jax.jit(jax.vmap(TASKS[0].sample))(jr.split(jr.key(0), 2))
 
     def loss(scale):
         scaled = npax.Task(tasks.xc, scale * tasks.yc, tasks.mask_c, tasks.xt, tasks.yt, tasks.mask_t)

@@ -152,20 +152,21 @@ def test_the_same_key_gives_the_same_tasks(sample, draws):
 def test_other_tasks_take_the_form_of_the_prior(getkey):
     """Coordinates are padded, the shapes are the prior's, and half are normalised, the posterior with them."""
     plain = GPPosteriorTask(GPTask(RBFPrior(), dx=2, nc=8, low=3, grid=3))
-    tasks = jax.vmap(AsPrior(plain).sample)(jr.split(getkey(), 400))
+    tasks = jax.jit(jax.vmap(AsPrior(plain).sample))(jr.split(getkey(), 400))
+    tasks = jax.tree.map(np.asarray, tasks)
     task, mask = tasks.task, tasks.task.mask_c[..., None]
     assert task.xc.shape == (400, 8, 3) and task.xt.shape == (400, 17, 3) and tasks.mean.shape == (400, 17, 1)
     assert not np.any(task.xc[..., 2]) and not np.any(task.xt[..., 2])
-    average, spread = (f(task.yc, axis=1, where=mask) for f in (jnp.mean, jnp.std))
-    low = jnp.min(task.xc[..., :2], axis=1, where=mask, initial=9)
-    high = jnp.max(task.xc[..., :2], axis=1, where=mask, initial=-9)
+    average, spread = (f(task.yc, axis=1, where=mask) for f in (np.mean, np.std))
+    low = np.min(task.xc[..., :2], axis=1, where=mask, initial=9)
+    high = np.max(task.xc[..., :2], axis=1, where=mask, initial=-9)
     normalised = np.abs(average[:, 0]) < 1e-5
     assert 0.4 < normalised.mean() < 0.6
     assert np.allclose(spread[normalised], 1.0, atol=1e-4)
     assert np.allclose(low[normalised], -2, atol=1e-4) and np.allclose(high[normalised], 2, atol=1e-4)
     assert np.abs(task.xt).max(axis=(1, 2))[~normalised].max() <= 2
     # What the posterior says of the context's own values: their noise has the standard deviation 0.1 before scaling.
-    z = (task.yc - tasks.mean[:, :8]) / jnp.sqrt(tasks.noise[:, :8])
-    error = (task.yt - tasks.mean) / jnp.sqrt(tasks.variance)
+    z = (task.yc - tasks.mean[:, :8]) / np.sqrt(tasks.noise[:, :8])
+    error = (task.yt - tasks.mean) / np.sqrt(tasks.variance)
     assert np.std(z[task.mask_c]) < 1.0 and abs(np.std(error) - 1) < 0.1
     assert np.allclose(tasks.noise[~normalised], 0.01) and np.any(np.abs(tasks.noise[normalised] - 0.01) > 1e-3)

@@ -1,4 +1,4 @@
-"""A training small enough to be run many times: sines, and a model of one thin block."""
+"""A training small enough to be run many times: sines, and the smallest model."""
 
 import hashlib
 
@@ -30,7 +30,7 @@ class Sines(AbstractTasks):
 
 
 def tiny(key):
-    return npax.TNPKR(1, 1, blocks=1, size=16, heads=1, head_size=8, hidden=16, key=key)
+    return npax.CNP(1, 1, encoder=(16,), size=16, decoder=(16,), key=key)
 
 
 def train(steps=24, **options):

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
@@ -107,7 +106,7 @@ def read_checkpoint(folder: Path, state: T) -> tuple[T, dict] | None:
                 f"{path} belongs to another model, optimiser or number of seeds than the one given. "
                 "Use another `checkpoint` folder, or the arguments that this one was started with."
             )
-        return eqx.combine(jax.tree.unflatten(treedef, [jnp.asarray(a) for a in stored]), static), about
+        return eqx.combine(jax.tree.unflatten(treedef, [jax.device_put(a) for a in stored]), static), about
     return None
 
 
