@@ -2,12 +2,16 @@
 
     python benchmarks/heaton.py --data heaton_satellite.npz                  # gp-universal, zero-shot
     python benchmarks/heaton.py --data heaton_satellite.npz --finetune 200   # adapted to the clear pixels first
-    python benchmarks/heaton.py --data heaton_satellite.npz --validate 4     # on clouds moved over clear pixels
+    python benchmarks/heaton.py --data heaton_satellite.npz --validate mirrored   # on clear pixels that are hidden
 
 Fits on 105,569 pixels of a 300 x 500 grid and predicts the 42,740 under clouds whose truth is known. `--validate`
-moves the clouds over clear pixels instead, as many times as asked for, and scores what they hide: everything that is
-chosen is chosen there, never on the test pixels. The file holds `lon`, `lat`, `mask_temp` (NaN under clouds) and
-`true_temp`; its source is github.com/finnlindgren/heatoncomparison. Writes `results/heaton.md` and `.json`.
+hides clear pixels instead, and scores what is hidden: everything that is chosen is chosen there, never on the test
+pixels. `moved`: under clouds moved to where it is clear, which leaves small gaps; `mirrored`: under the mirrored
+picture of all clouds, as far from data as the test pixels; `strips`: along each border, beyond the data.
+
+The file holds `lon`, `lat`, `mask_temp` (NaN under clouds) and `true_temp`; its source is
+github.com/finnlindgren/heatoncomparison. Writes `results/heaton.md` and `.json`, by another name where not the
+zero-shot answer is scored: `heaton_finetuned`, `heaton_mirrored` and so on.
 """
 
 import argparse
@@ -44,17 +48,16 @@ def main() -> None:
     options = _options()
     grid, seen, truth = read(options.data)
     clouds, known = np.isnan(seen), np.isfinite(truth)
-    rows = []
+    names, rows = [], []
     if options.validate:
-        rng = np.random.default_rng(options.seed)
-        for _ in range(options.validate):
-            hidden = MovedGaps(grid[clouds]).draw(rng, grid[~clouds], Planar())
-            X, y = grid[~clouds], seen[~clouds]
-            rows.append(score(options, X[~hidden], y[~hidden], X[hidden], y[hidden], grid[clouds]))
+        for name, hidden in FOLDS[options.validate](grid, clouds, options.seed):
+            left = ~clouds & ~hidden
+            names.append(name)
+            rows.append(score(options, grid[left], seen[left], grid[hidden], seen[hidden], grid[clouds]))
     else:
         test = clouds & known
         rows.append(score(options, grid[~clouds], seen[~clouds], grid[test], truth[test], grid[clouds]))
-    report(options, rows)
+    report(options, names, rows)
 
 
 def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -68,6 +71,32 @@ def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     file = np.load(path)
     grid = np.stack(np.meshgrid(file["lon"], file["lat"]), axis=-1)
     return grid, file["mask_temp"].astype(float), file["true_temp"].astype(float)
+
+
+def moved(grid, clouds, seed):
+    """Clouds moved over clear pixels, four times."""
+    rng = np.random.default_rng(seed)
+    for i in range(4):
+        hidden = np.zeros_like(clouds)
+        hidden[~clouds] = MovedGaps(grid[clouds]).draw(rng, grid[~clouds], Planar())
+        yield f"clouds moved, {i}", hidden
+
+
+def mirrored(grid, clouds, seed):
+    """All clouds of the mirrored picture."""
+    yield "left to right", clouds[:, ::-1] & ~clouds
+    yield "top to bottom", clouds[::-1] & ~clouds
+    yield "both", clouds[::-1, ::-1] & ~clouds
+
+
+def strips(grid, clouds, seed):
+    """A tenth of the picture along each of its borders."""
+    x, y = ((a - a.min()) / np.ptp(a) for a in (grid[..., 0], grid[..., 1]))
+    for name, hidden in {"west": x < 0.1, "east": x > 0.9, "north": y > 0.9, "south": y < 0.1}.items():
+        yield name, hidden & ~clouds
+
+
+FOLDS = {function.__name__: function for function in (moved, mirrored, strips)}
 
 
 def score(options, X, y, Xs, ys, clouds) -> dict:
@@ -85,13 +114,13 @@ def score(options, X, y, Xs, ys, clouds) -> dict:
     return row
 
 
-def report(options, rows) -> None:
+def report(options, names, rows) -> None:
     title = "zero-shot" if not options.finetune else f"fine-tuned, {options.finetune} steps"
     about = {**circumstances(), "seed": options.seed}
     if options.validate:
         rows = [*rows, {name: float(np.mean([row[name] for row in rows])) for name in COLUMNS}]
-        names = [*(f"clouds {i}" for i in range(options.validate)), "mean"]
-        body = "Clouds moved over clear pixels; the pixels that they hide are predicted.\n\n"
+        names = [*names, "mean"]
+        body = f"Hidden clear pixels are predicted. {FOLDS[options.validate].__doc__}\n\n"
     else:
         names = [f"**gp-universal, {title}**"]
         body = (
@@ -113,10 +142,13 @@ def _options():
     parser.add_argument("--data", type=Path, default=Path("heaton_satellite.npz"), help="the file described above")
     parser.add_argument("--finetune", type=int, default=0, metavar="STEPS", help="adapt to the clear pixels first")
     parser.add_argument("--size", type=int, default=128, help="observations per tile")
-    parser.add_argument("--validate", type=int, default=0, metavar="FOLDS", help="on clouds moved over clear pixels")
-    parser.add_argument("--seed", type=int, default=0, help="of the validation folds")
-    parser.add_argument("--name", default="heaton", help="of the result files")
-    return parser.parse_args()
+    parser.add_argument("--validate", choices=FOLDS, help="on clear pixels that are hidden, by one of these ways")
+    parser.add_argument("--seed", type=int, default=0, help="of the moved clouds")
+    parser.add_argument("--name", help="of the result files")
+    options = parser.parse_args()
+    kinds = ["heaton", "finetuned" if options.finetune else None, options.validate]
+    options.name = options.name or "_".join(filter(None, kinds))
+    return options
 
 
 if __name__ == "__main__":
