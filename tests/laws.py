@@ -134,6 +134,18 @@ MODELS = {
         2, 3, encoder=(16,), size=16, latent=4, decoder=(16,), likelihood=Categorical(3), key=key
     ),
     "no-bias": lambda key: npax.TNPKR(1, 1, likelihood=HomoscedasticGaussian(1), **TINY, key=key),
+    "symmetrised": lambda key: npax.Symmetrised(
+        npax.TNPKR(
+            2,
+            1,
+            bias=BIASES["geometric"],
+            rotary=rotary(2),
+            locations=False,
+            likelihood=FunctionAndNoise(1),
+            **TINY,
+            key=key,
+        )
+    ),
     "kernel": lambda key: npax.TNPKR(
         2,
         1,
@@ -161,6 +173,7 @@ EQUIVARIANT = {
     "te-tnp-still",
     "te-pt-tnp",
     "te-pt-tnp-still",
+    "symmetrised",
 }
 """The models that promise translation equivariance."""
 

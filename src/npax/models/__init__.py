@@ -14,6 +14,7 @@ from .convcnp import ConvCNP as ConvCNP
 from .np import NP as NP
 from .pt_tnp import LBANP as LBANP, PTTNP as PTTNP
 from .rcnp import RCNP as RCNP
+from .symmetrised import Symmetrised as Symmetrised
 from .te_pt_tnp import TEPTTNP as TEPTTNP
 from .te_tnp import TETNP as TETNP
 from .tnp import EQTNP as EQTNP, TNPD as TNPD
