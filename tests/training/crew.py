@@ -11,8 +11,9 @@ import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
-from sines import Sines, tiny, train
+from sines import Sines, train
 
+import npax
 from npax.inference import Exact, Tiled
 from npax.tasks import Curriculum, Stage
 
@@ -50,7 +51,8 @@ def uneven(key=3):
 
 def predicted():
     """In tiles, on all devices and on one; and in one piece, more targets than a chunk holds."""
-    rng, model = np.random.default_rng(0), tiny(jr.key(0))
+    rng = np.random.default_rng(0)
+    model = npax.TNPKR(1, 1, blocks=1, size=16, heads=1, head_size=8, hidden=16, key=jr.key(0))
     x, xt = rng.uniform(-2, 2, (60, 1)), rng.uniform(-2, 2, (1500, 1))
     tiled = Tiled(model, x, np.sin(x), size=20)
     with jax.default_device(jax.devices()[-1]):

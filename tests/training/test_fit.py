@@ -40,7 +40,7 @@ def test_seeds_start_and_end_apart():
     assert result.losses.shape == (4, 3)
     assert len({fingerprint(model) for model in result.models}) == 3
     x = jnp.zeros((4, 1))
-    assert eqx.filter_eval_shape(lambda model: model(x, x, x).mean, result.models[0]).shape == (4, 1)
+    assert eqx.filter_jit(lambda model: model(x, x, x).mean)(result.models[0]).shape == (4, 1)
 
 
 def test_evaluations_come_when_asked_and_at_the_end(capsys):

@@ -18,10 +18,11 @@ class Symmetrised(AbstractNeuralProcess):
 
     Stationary processes of mean zero look the same in the mirror, so their posterior is symmetric too. What a network
     has learned is not quite; where its answers differ at least three of them are off, and the mean takes part of that
-    away: of `gp-universal`'s distance to the Bayes floor a seventh (`benchmarks/symmetrised.py`). The log density is
-    never below the mean of the four (the geometric mean of densities has a mass of at most one, by Hölder). No
-    training is needed; it gains nothing where the model is symmetric, and loses where the world is not: where time
-    has a direction or `y` a sign, such as a rain rate.
+    away: of `gp-universal`'s distance to the Bayes floor a seventh (`benchmarks/symmetrised.py`). The log density (of
+    the function, where function and noise are told apart) is never below the mean of the four, for by Hölder's
+    inequality the geometric mean of densities has a mass of at most one. No training is needed; it gains nothing where
+    the model is symmetric, and loses where the world is not: where time has a direction or `y` a sign, such as a rain
+    rate.
 
         reg = npax.NeuralProcessRegressor(npax.Symmetrised(npax.load("gp-universal")))
 
@@ -29,7 +30,8 @@ class Symmetrised(AbstractNeuralProcess):
     the four.
 
     **Arguments:** `model`: a conditional neural process with a Gaussian likelihood. **Raises** `TypeError` for another.
-    **Cost:** four times that of the model, in time and in the state's memory.
+    **Cost:** four times that of the model, in time and in the state's memory. **Source:** averaging over a group is
+    general knowledge; no paper on neural processes that we know of does it to a trained one.
     """
 
     model: AbstractNeuralProcess
