@@ -199,13 +199,16 @@ def draw_data(model, key, nc=20, nt=9):
     """Points on a lattice of 1/64, whose differences and modest shifts are exact in float32."""
     keys = jr.split(key, 3)
     xc, xt = (on_lattice(k, (n, model.dx)) for k, n in zip(keys[:2], (nc, nt), strict=True))
-    return Data(xc, normal(keys[2], (nc, model.dy)), xt, jnp.ones(nc, bool))
+    return Data(xc, normal(keys[2], (nc, model.dy)), xt, jax.device_put(np.ones(nc, bool)))
+
+
+def evaluate(model, data):
+    """Mean and variance at the targets, and the gradients of the likelihood of ones in model and data; in numpy."""
+    return jax.device_get(_evaluate(model, jax.device_put(data)))
 
 
 @eqx.filter_jit
-def evaluate(model, data):
-    """Mean and variance at the targets, and the gradients of the likelihood of ones in model and data."""
-
+def _evaluate(model, data):
     def log_likelihood(operands):
         model, data = operands
         d = model(data.xc, data.yc, data.xt, data.mask)
@@ -219,6 +222,17 @@ def close(a, b, tolerance=2e-5):
     """All arrays of two trees agree, in units of the largest entry of each (of 1, where all are smaller)."""
     pairs = zip(*(map(np.asarray, jax.tree.leaves(tree)) for tree in (a, b)), strict=True)
     return all(np.abs(x - y).max(initial=0) <= tolerance * np.abs(y).max(initial=1) for x, y in pairs)
+
+
+def same(a, b):
+    """Two trees of one structure hold the same: arrays of one type in every bit, all else by `==`."""
+
+    def equal(x, y):
+        if not isinstance(x, jax.Array | np.ndarray):
+            return x == y
+        return x.dtype == y.dtype and np.array_equal(np.asarray(x), np.asarray(y))
+
+    return jax.tree.structure(a) == jax.tree.structure(b) and all(jax.tree.leaves(jax.tree.map(equal, a, b)))
 
 
 def finite(tree):

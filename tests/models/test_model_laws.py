@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
-from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, normal
+from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, normal, same
 
 import npax
 
@@ -22,24 +22,24 @@ def data(model, getkey):
     return draw_data(model, getkey())
 
 
-def test_the_order_of_the_context_does_not_matter(model, data, getkey):
-    order = jr.permutation(getkey(), data.xc.shape[0])
-    shuffled = data._replace(xc=data.xc[order], yc=data.yc[order])
+def test_the_order_of_the_context_does_not_matter(model, data):
+    order = np.random.default_rng(0).permutation(20)
+    shuffled = data._replace(xc=np.asarray(data.xc)[order], yc=np.asarray(data.yc)[order])
     assert close(evaluate(model, shuffled)[0], evaluate(model, data)[0])
 
 
 def test_targets_are_independent_of_one_another(model, data, getkey):
-    others = data._replace(xt=data.xt.at[4:].set(normal(getkey(), data.xt[4:].shape)))
+    others = data._replace(xt=np.r_[np.asarray(data.xt)[:4], normal(getkey(), (5, model.dx))])
     few, whole = evaluate(model, others)[0], evaluate(model, data)[0]
     assert close([a[:4] for a in few], [a[:4] for a in whole])
     assert not close(few, whole)
 
 
 def test_what_stands_under_the_mask_counts_for_nothing(model, data):
-    mask = jnp.arange(20) < 13
+    mask = np.arange(20) < 13
 
     def with_junk(junk):
-        cut = lambda a: jnp.where(mask[:, None], a, junk)  # noqa: E731
+        cut = lambda a: np.where(mask[:, None], a, np.float32(junk))  # noqa: E731
         return evaluate(model, data._replace(xc=cut(data.xc), yc=cut(data.yc), mask=mask))
 
     moments, (d_model, d_data) = with_junk(0.0)
@@ -48,12 +48,12 @@ def test_what_stands_under_the_mask_counts_for_nothing(model, data):
         assert close(junk_moments, moments) and close(junk_d_model, d_model)
         assert finite(junk_moments) and finite(junk_d_model)
         for gradient in (junk_d_data.xc, junk_d_data.yc):
-            assert (gradient[13:] == 0).all() and (jnp.abs(gradient[:13]).max() > 0)
+            assert (gradient[13:] == 0).all() and (np.abs(gradient[:13]).max() > 0)
         assert close(junk_d_data.xt, d_data.xt)
 
 
 def test_an_empty_context_is_a_fully_masked_one(model, data):
-    masked = evaluate(model, data._replace(xc=data.xc * jnp.nan, mask=jnp.zeros(20, bool)))
+    masked = evaluate(model, data._replace(xc=np.full((20, model.dx), np.float32(np.nan)), mask=np.zeros(20, bool)))
     empty = evaluate(model, draw_data(model, jr.key(0), nc=0)._replace(xt=data.xt))
     assert finite(empty) and finite(masked[0]) and finite(masked[1][0])
     assert close(empty[0], masked[0])
@@ -61,15 +61,15 @@ def test_an_empty_context_is_a_fully_masked_one(model, data):
 
 
 def test_changed_values_change_the_predictions(model, data):
-    changed = data._replace(yc=data.yc.at[3].add(1.0))
+    changed = data._replace(yc=np.asarray(data.yc) + np.eye(20, dtype=np.float32)[3][:, None])
     for got, before in zip(evaluate(model, changed)[0][:1], evaluate(model, data)[0][:1], strict=True):
-        assert (jnp.abs(got - before).max(axis=-1) > 0).all()
+        assert (np.abs(got - before).max(axis=-1) > 0).all()
 
 
 def test_translation(model, data, request):
     shifted = data._replace(xc=data.xc + 4.0, xt=data.xt + 4.0)
-    same = close(evaluate(model, shifted)[0], evaluate(model, data)[0], 1e-4)
-    assert same == any(f"[{name}]" in request.node.name for name in EQUIVARIANT)
+    unmoved = close(evaluate(model, shifted)[0], evaluate(model, data)[0], 1e-4)
+    assert unmoved == any(f"[{name}]" in request.node.name for name in EQUIVARIANT)
 
 
 def test_every_parameter_is_trained(model, data):
@@ -80,7 +80,7 @@ def test_every_parameter_is_trained(model, data):
             continue
         in_stack = jax.tree_util.keystr(path).startswith(".stack")
         parts = g if in_stack else g[None]
-        dead = jnp.abs(parts.reshape(parts.shape[0], -1)).max(axis=1) == 0
+        dead = np.abs(parts.reshape(parts.shape[0], -1)).max(axis=1) == 0
         assert not dead.any(), f"{jax.tree_util.keystr(path)} of blocks {np.flatnonzero(dead)}"
 
 
@@ -95,16 +95,16 @@ def test_outputs_are_float32_of_the_promised_shapes(model, data):
 def test_condition_once_predict_in_chunks_is_one_call(model, data):
     state = eqx.filter_jit(model.condition)(data.xc, data.yc, data.mask)
     predict = eqx.filter_jit(lambda state, xt: (lambda d: (d.mean, d.variance))(model.predict(state, xt)))
-    chunks = [predict(state, data.xt[i : i + 3]) for i in (0, 3, 6)]
-    whole = jax.tree.map(lambda *parts: jnp.concatenate(parts), *chunks)
+    chunks = [predict(state, xt) for xt in np.split(np.asarray(data.xt), 3)]
+    whole = jax.tree.map(lambda *parts: np.concatenate(parts), *chunks)
     assert close(whole, evaluate(model, data)[0])
 
 
 def test_batches_by_vmap_equal_a_loop(model, getkey):
     tasks = [draw_data(model, key) for key in jr.split(getkey(), 3)]
-    masks = jnp.arange(20) < jnp.array([[20], [7], [0]])
+    masks = np.arange(20) < np.array([[20], [7], [0]])
     tasks = [data._replace(mask=mask) for data, mask in zip(tasks, masks, strict=True)]
-    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *tasks)
+    batch = jax.device_put(jax.tree.map(lambda *leaves: np.stack(leaves), *tasks))
 
     @eqx.filter_jit
     @eqx.filter_vmap(in_axes=(None, 0))
@@ -112,7 +112,7 @@ def test_batches_by_vmap_equal_a_loop(model, getkey):
         d = model(data.xc, data.yc, data.xt, data.mask)
         return d.mean, d.variance
 
-    looped = jax.tree.map(lambda *parts: jnp.stack(parts), *[evaluate(model, data)[0] for data in tasks])
+    looped = jax.tree.map(lambda *parts: np.stack(parts), *[evaluate(model, data)[0] for data in tasks])
     assert close(moments(model, batch), looped)
 
 
@@ -125,9 +125,8 @@ def test_jit_changes_nothing(model, data):
 def test_loading_gives_what_was_saved(model, data, tmp_path):
     npax.save(tmp_path / "model.safetensors", model)
     loaded = npax.load(tmp_path / "model.safetensors")
-    assert jax.tree.structure(loaded) == jax.tree.structure(model)
-    assert eqx.tree_equal(loaded, model, typematch=True)
-    assert eqx.tree_equal(evaluate(loaded, data), evaluate(model, data))
+    assert same(loaded, model)
+    assert same(evaluate(loaded, data), evaluate(model, data))
 
 
 @settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])

@@ -22,6 +22,21 @@ def test_training_lowers_the_loss_and_the_same_key_gives_the_same_bytes():
     assert fingerprint(train(48).model) == fingerprint(result.model)
 
 
+def test_a_second_fit_alike_compiles_nothing():
+    traced = []
+
+    def objective(model, task, key):
+        traced.append(task)
+        return npax.objectives.nll(model, task, key)
+
+    train(4, objective=objective)
+    first = len(traced)
+    train(4, objective=objective, tasks=Sines(broken=0.5), key=jr.key(4))
+    assert len(traced) == first > 0
+    train(6, objective=objective)  # another schedule
+    assert len(traced) > first
+
+
 def test_broken_tasks_are_skipped_and_counted():
     result = train(tasks=Sines(broken=0.05))
     assert 0 < np.sum(~np.isfinite(result.losses)) == result.skipped < 24

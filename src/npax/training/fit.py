@@ -109,6 +109,10 @@ def fit(
     finds what it needs), then `fit` with the same arguments in each of them. The first alone reads and writes
     checkpoints and shows progress; `evaluate` runs in all, on a copy of their own, and all return the same.
 
+    **Cost:** some seconds of compilation, then that of the steps. A second `fit` with the same sizes, `steps`,
+    objective and optimiser compiles nothing: pass the same objects, not new lambdas (`muon`, `adamw` and `yogi`
+    return the same one for the same arguments).
+
     **Good values:** batch 32, `muon` at its defaults; a few thousand steps for a GP-1D specialist. On CPUs call
     `npax.devices.one_device_per_core()` before any other work with JAX, as the command line does.
 
@@ -135,7 +139,6 @@ def fit(
         state = state if found is None else found[0]
     plan = curriculum.plan(-(-steps // chunk))
     objective = objectives.suited(state.model) if objective is None else objective
-    run = _runner(objective, optimizer, seeds, mesh)
     state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
     run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
@@ -146,7 +149,8 @@ def fit(
         try:
             while done < steps:
                 end = min((done // chunk + 1) * chunk, steps)
-                state, loss = run(state, run_key, stages[plan[done // chunk]], end - done)
+                stage = stages[plan[done // chunk]]
+                state, loss = _run(state, run_key, stage, end - done, objective, optimizer, seeds, mesh)
                 losses.append(np.asarray(loss))
                 bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
                 if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
@@ -186,59 +190,63 @@ def _start(model, optimizer, seeds, key, drawn):
     return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
 
 
-def _runner(objective, optimizer, seeds, mesh: Mesh):
-    """A jitted function `(state, key, stage, length) -> (state, losses [length] or [length seeds])`."""
+@eqx.filter_jit
+def _run(state, key, stage, length, objective, optimizer, seeds, mesh: Mesh):
+    """`length` steps: the new state and the losses `[length]` or `[length seeds]`.
 
-    def loss_of_share(model, stage, key):
-        """What this device's tasks add to the mean over the batch; where they run out, it repeats the last in vain."""
-        share = -(-stage.batch_size // mesh.size)
-        index = jax.lax.axis_index(AXIS) * share + jnp.arange(share)
-        mine = lambda keys: keys[jnp.minimum(index, stage.batch_size - 1)]  # noqa: E731
-        tasks = jax.vmap(stage.tasks.sample)(mine(jr.split(key, stage.batch_size)))
-        keys = mine(jr.split(jr.fold_in(key, 1), stage.batch_size))
-        with unrolled(), summed_over_tasks():
-            losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys)
-            return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
+    All that the steps depend on is an argument, so that a second `fit` alike compiles nothing."""
+    arrays, rest = eqx.partition((state, stage, objective), eqx.is_array)
 
-    def step(model, opt_state, stage, key):
-        loss, grads = eqx.filter_value_and_grad(loss_of_share)(model, stage, key)
-        if mesh.size > 1:
-            loss, grads = jax.lax.psum((loss, grads), AXIS)
-        params, rest = eqx.partition(model, eqx.is_inexact_array)
-        with jax.numpy_dtype_promotion("standard"):
-            updates, new_opt_state = optimizer.update(grads, opt_state, params)
-            new_params = optax.apply_updates(params, updates)
-        sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
-        new_params, new_opt_state = jax.tree.map(
-            lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
-        )
-        return eqx.combine(new_params, rest), new_opt_state, loss, ~sound
+    def on_device(arrays, key):
+        state, stage, objective = eqx.combine(arrays, rest)
 
-    @eqx.filter_jit
-    def run(state, key, stage, length):
-        arrays, rest = eqx.partition((state, stage), eqx.is_array)
+        def step(model, opt_state, key):
+            return _step(model, opt_state, stage, key, objective, optimizer, mesh)
 
-        def on_device(arrays, key):
-            state, stage = eqx.combine(arrays, rest)
-            many = eqx.filter_vmap(lambda model, opt_state, key: step(model, opt_state, stage, key))
+        def body(arrays, _):
+            state = eqx.combine(arrays, rest[0])
+            step_key = jr.fold_in(key, state.step)
+            if seeds == 1:
+                model, opt_state, loss, bad = step(state.model, state.opt_state, step_key)
+            else:
+                keys = jr.split(step_key, seeds)
+                model, opt_state, loss, bad = eqx.filter_vmap(step)(state.model, state.opt_state, keys)
+            state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
+            return eqx.filter(state, eqx.is_array), loss
 
-            def body(arrays, _):
-                state = eqx.combine(arrays, rest[0])
-                step_key = jr.fold_in(key, state.step)
-                if seeds == 1:
-                    model, opt_state, loss, bad = step(state.model, state.opt_state, stage, step_key)
-                else:
-                    model, opt_state, loss, bad = many(state.model, state.opt_state, jr.split(step_key, seeds))
-                state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
-                return eqx.filter(state, eqx.is_array), loss
+        return jax.lax.scan(body, eqx.filter(state, eqx.is_array), length=length)
 
-            return jax.lax.scan(body, eqx.filter(state, eqx.is_array), length=length)
+    on_devices = jax.shard_map(on_device, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
+    arrays, losses = on_devices(arrays, key)
+    return eqx.combine(arrays, rest[0]), losses
 
-        on_devices = jax.shard_map(on_device, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
-        arrays, losses = on_devices(arrays, key)
-        return eqx.combine(arrays, rest[0]), losses
 
-    return run
+def _step(model, opt_state, stage, key, objective, optimizer, mesh):
+    """The model and the optimiser's state after one step, its loss, and whether that or the gradient is not finite."""
+    loss, grads = eqx.filter_value_and_grad(_loss_of_share)(model, stage, key, objective, mesh)
+    if mesh.size > 1:
+        loss, grads = jax.lax.psum((loss, grads), AXIS)
+    params, rest = eqx.partition(model, eqx.is_inexact_array)
+    with jax.numpy_dtype_promotion("standard"):
+        updates, new_opt_state = optimizer.update(grads, opt_state, params)
+        new_params = optax.apply_updates(params, updates)
+    sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
+    new_params, new_opt_state = jax.tree.map(
+        lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
+    )
+    return eqx.combine(new_params, rest), new_opt_state, loss, ~sound
+
+
+def _loss_of_share(model, stage, key, objective, mesh):
+    """What this device's tasks add to the mean over the batch; where they run out, it repeats the last in vain."""
+    share = -(-stage.batch_size // mesh.size)
+    index = jax.lax.axis_index(AXIS) * share + jnp.arange(share)
+    mine = lambda keys: keys[jnp.minimum(index, stage.batch_size - 1)]  # noqa: E731
+    tasks = jax.vmap(stage.tasks.sample)(mine(jr.split(key, stage.batch_size)))
+    keys = mine(jr.split(jr.fold_in(key, 1), stage.batch_size))
+    with unrolled(), summed_over_tasks():
+        losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys)
+        return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
 
 
 def _progress_bar(shown):

@@ -1,22 +1,36 @@
 """Optimisers and schedules that train neural processes well, as optax transformations."""
 
+import functools
+from collections.abc import Callable
+from typing import TypeVar, cast
+
 import equinox as eqx
 import jax
 import optax
 from optax.contrib import MuonDimensionNumbers, muon as optax_muon
 
+Make = TypeVar("Make", bound=Callable)
 
+
+def remembered(make: Make) -> Make:
+    """The same arguments give the same optimiser, so that a second `fit` with them compiles nothing."""
+    return cast(Make, functools.cache(make))
+
+
+@remembered
 def yogi(steps: int, learning_rate: float = 1e-3) -> optax.GradientTransformation:
     """KR2's optimiser: Yogi, one cosine down to zero, gradient norm clipped at 3."""
     return optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(learning_rate, steps)))
 
 
+@remembered
 def adamw(steps: int, learning_rate: float = 1e-3, weight_decay: float = 1e-4) -> optax.GradientTransformation:
     """AdamW with warm-up and cosine, gradient norm clipped at 3."""
     schedule = warmup_cosine(steps, learning_rate)
     return optax.chain(optax.clip_by_global_norm(3.0), optax.adamw(schedule, weight_decay=weight_decay))
 
 
+@remembered
 def muon(
     steps: int, learning_rate: float = 1e-2, adam_learning_rate: float = 1.5e-3, *, schedule=None
 ) -> optax.GradientTransformation:
