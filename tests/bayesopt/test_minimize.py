@@ -30,26 +30,26 @@ def shipped():
 
 
 def test_a_parabola(shipped):
-    result = minimize(quadratic, [(-1, 2)], n_init=4, n_iter=6, model=shipped, random_state=0)
+    result = minimize(quadratic, [(-1, 2)], n_init=4, n_iter=4, model=shipped, random_state=0)
     assert result.fun < 1e-3 and abs(result.x[0] - 0.3) < 0.03
-    assert result.x_iters.shape == (10, 1) and result.func_vals.shape == (10,) and result.nfev == 10
+    assert result.x_iters.shape == (8, 1) and result.func_vals.shape == (8,) and result.nfev == 8
     assert result.success and result.message
     np.testing.assert_array_equal(result.func_vals, [quadratic(x) for x in result.x_iters])
     assert result.fun == result.func_vals.min() == quadratic(result.x)
 
 
 def test_branin_is_found_faster_than_by_chance(shipped):
-    gap = lambda rule: (  # noqa: E731
-        minimize(branin, BRANIN, n_init=6, n_iter=24, acquisition=rule, model=shipped, random_state=1).fun - 0.397887
+    gap = lambda rule, n: (  # noqa: E731
+        minimize(branin, BRANIN, n_init=6, n_iter=n, acquisition=rule, model=shipped, random_state=1).fun - 0.397887
     )
-    found, chance = gap("ei"), gap(RandomSearch())
+    found, chance = gap("ei", 12), gap(RandomSearch(), 24)
     assert 0 <= found < 0.5 and found < chance / 2
 
 
-@pytest.mark.parametrize("acquisition", ["ucb", "thompson", ConfidenceBound(1.0)])
-def test_other_acquisitions(acquisition, shipped):
-    options = {"n_init": 4, "n_iter": 5, "acquisition": acquisition, "model": shipped}
-    assert minimize(quadratic, [(-1, 2)], random_state=0, **options).fun < 0.02
+@pytest.mark.parametrize(("acquisition", "n_iter"), [("ucb", 4), ("thompson", 3), (ConfidenceBound(1.0), 3)])
+def test_other_acquisitions(acquisition, n_iter, shipped):
+    options = {"n_init": 4, "n_iter": n_iter, "acquisition": acquisition, "model": shipped}
+    assert minimize(quadratic, [(-1, 2)], random_state=0, **options).fun < 2e-3  # the first four give 5e-3
 
 
 def test_the_same_seed_asks_the_same_questions(small):
@@ -61,7 +61,7 @@ def test_the_same_seed_asks_the_same_questions(small):
 def test_noise_is_seen_through(shipped):
     rng = np.random.default_rng(0)
     noisy = lambda x: 10 * quadratic(x) + rng.normal()  # noqa: E731
-    result = minimize(noisy, [(-1, 2)], n_init=8, n_iter=10, model=shipped, random_state=0)
+    result = minimize(noisy, [(-1, 2)], n_init=8, n_iter=4, model=shipped, random_state=0)
     assert abs(result.x_model[0] - 0.3) < 0.35
     assert result.fun < -0.3 and abs(result.fun_model) < 1.0  # the lowest value is luck, the belief is not
 
@@ -89,7 +89,7 @@ def test_the_search_leaves_where_it_fails(shipped):
         return np.nan if x[0] < 0.4 else x[0]
 
     with pytest.warns(FailedEvaluation):
-        result = minimize(f, [(0, 1)], n_init=4, n_iter=12, model=shipped, random_state=0)
+        result = minimize(f, [(0, 1)], n_init=4, n_iter=8, model=shipped, random_state=0)
     assert len(result.func_vals) >= 7 and result.fun < 0.5
 
 
