@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 import pytest
 import scipy.special
 import scipy.stats
-from laws import TINY, normal, rotary
+from laws import TINY, finite, normal, rotary
 
 import npax
 from npax.inference import Exact, Lattice, Planar, Tiled
@@ -18,59 +18,66 @@ from npax.likelihoods import Categorical, OneHotCategorical, marginals, mixture,
 
 @pytest.fixture
 def drawn(getkey):
-    d = Categorical(3)(2 * normal(getkey(), (50, 3)))
-    return d, d.sample(getkey())
+    d = Categorical(3)(jax.device_put(2 * np.asarray(normal(getkey(), (50, 3)))))
+    return d, jax.jit(lambda d, key: d.sample(key))(d, getkey())
+
+
+@jax.jit
+def facts(d, y):
+    return d.log_prob(y), d.mean, d.variance
 
 
 def test_it_is_a_multinomial_of_one_trial(drawn):
     d, y = drawn
     assert d.batch_shape == (50,) and d.event_shape == (3,) and y.dtype == jnp.float32
     with jax.numpy_dtype_promotion("standard"):
-        same = dist.MultinomialLogits(d.logits, 1)
-        assert np.allclose(d.log_prob(y), same.log_prob(y), atol=1e-5)
-        assert np.allclose(d.mean, same.mean, atol=1e-6) and np.allclose(d.variance, same.variance, atol=1e-6)
+        same = facts(dist.MultinomialLogits(d.logits, 1), y)
+    for found, true, atol in zip(facts(d, y), same, (1e-5, 1e-6, 1e-6), strict=True):
+        assert np.allclose(found, true, atol=atol)
 
 
 def test_likelihood_and_entropy_are_scipys(drawn):
     d, y = drawn
     p = scipy.special.softmax(np.asarray(d.logits, float), axis=-1)
     taken = np.take_along_axis(p, np.argmax(y, axis=-1)[:, None], axis=-1)[:, 0]
-    np.testing.assert_allclose(d.log_prob(y), np.log(taken), rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(d.entropy(), scipy.stats.entropy(p, axis=-1), atol=1e-5)
-    assert d.entropy().max() <= np.log(3) + 1e-6
+    log_prob, entropy = (np.asarray(a) for a in jax.jit(lambda d, y: (d.log_prob(y), d.entropy()))(d, y))
+    np.testing.assert_allclose(log_prob, np.log(taken), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(entropy, scipy.stats.entropy(p, axis=-1), atol=1e-5)
+    assert entropy.max() <= np.log(3) + 1e-6
 
 
 def test_samples_are_one_hot_and_as_frequent_as_probable():
-    d = OneHotCategorical(jnp.log(jnp.array([[0.2, 0.5, 0.3]])))
-    y = d.sample(jr.key(0), (20_000,))
+    d = OneHotCategorical(jax.device_put(np.log([[0.2, 0.5, 0.3]], dtype=np.float32)))
+    y = np.asarray(jax.jit(lambda d: d.sample(jr.key(0), (20_000,)))(d))
     assert y.shape == (20_000, 1, 3) and set(np.unique(y)) == {0.0, 1.0} and (y.sum(axis=-1) == 1).all()
     assert np.allclose(y.mean(axis=0), [[0.2, 0.5, 0.3]], atol=0.02)
 
 
 @pytest.mark.parametrize("extreme", [-1e4, 1e4])
 def test_extreme_logits_keep_everything_finite(extreme):
-    raw = jnp.zeros((1, 3)).at[0, 1].set(extreme)
+    raw = np.array([[0.0, extreme, 0.0]], np.float32)
+    log_prob = jax.jit(jax.value_and_grad(lambda raw, y: Categorical(3)(raw).log_prob(y)[0]))
     for y in np.eye(3, dtype=np.float32):
-        value, slope = jax.value_and_grad(lambda raw, y=y: Categorical(3)(raw).log_prob(y[None])[0])(raw)
-        assert jnp.isfinite(value) and jnp.isfinite(slope).all()
-    assert jnp.isfinite(Categorical(3)(raw).entropy()).all()
+        assert finite(log_prob(raw, y[None]))
+    assert finite(jax.jit(lambda raw: Categorical(3)(raw).entropy())(raw))
 
 
 def test_marginals_are_the_entries(drawn):
-    d, _ = drawn
-    single = marginals(d)
+    d, y = drawn
+    single = jax.jit(marginals)(d)
     assert single.batch_shape == (50, 3) and single.event_shape == ()
-    assert np.allclose(single.mean, d.mean) and np.allclose(single.variance, d.variance)
+    assert all(map(np.allclose, facts(single, y)[1:], facts(d, y)[1:]))
     assert noiseless(d) is d
 
 
 def test_a_mixture_has_the_mean_probabilities():
-    parts = OneHotCategorical(jnp.array([[[50.0, 0.0, 0.0]], [[0.0, 50.0, 0.0]]]))
-    mixed = mixture(parts)
-    assert mixed.batch_shape == (1,) and np.allclose(mixed.probs, [[0.5, 0.5, 0.0]], atol=1e-6)
-    averaged_logits = OneHotCategorical(parts.logits.mean(axis=0))
-    third = jnp.array([[0.0, 0.0, 1.0]])
-    assert mixed.log_prob(third)[0] < -40 and averaged_logits.log_prob(third)[0] > -30
+    logits = np.array([[[50.0, 0.0, 0.0]], [[0.0, 50.0, 0.0]]], np.float32)
+    mixed = jax.jit(lambda logits: mixture(OneHotCategorical(logits)))(logits)
+    averaged_logits = OneHotCategorical(jax.device_put(logits.mean(axis=0)))
+    third = np.array([[0.0, 0.0, 1.0]], np.float32)
+    log_prob, probs, _ = facts(mixed, third)
+    assert mixed.batch_shape == (1,) and np.allclose(probs, [[0.5, 0.5, 0.0]], atol=1e-6)
+    assert log_prob.item() < -40 and facts(averaged_logits, third)[0].item() > -30
 
 
 def test_a_single_class_is_refused():
@@ -87,7 +94,8 @@ def test_models_of_residuals_are_refused(getkey):
 def classes():
     """A model of three classes, observed at random cells and asked for on all of a lattice."""
     model = npax.TNPKR(2, 3, rotary=rotary(2), locations=False, likelihood=Categorical(3), **TINY, key=jr.key(1))
-    model = jax.tree.map(lambda a: 1.5 * a, model)  # fresh models hardly mind where they look
+    # Fresh models hardly mind where they look.
+    model = jax.tree.map(lambda a: jax.device_put(np.float32(1.5) * np.asarray(a)), model)
     rng = np.random.default_rng(0)
     x, y = rng.integers(-8, 8, (40, 2)) / 4.0, np.eye(3)[rng.integers(0, 3, 40)]
     return model, x, y, np.stack(np.meshgrid(*2 * (np.arange(-8, 8) / 4,)), axis=-1).reshape(-1, 2)
@@ -97,11 +105,12 @@ def test_predictions_are_probabilities_in_the_units_of_classes(classes):
     """One-hot values are not standardised: the model answers as it does to raw values."""
     model, x, y, xt = classes
     found = Exact(model, x, y, Lattice())(xt)
-    direct = eqx.filter_jit(model)(*(jnp.asarray(a, jnp.float32) for a in (x, y, xt)))
-    np.testing.assert_allclose(found.mean, direct.mean, atol=1e-5)
-    np.testing.assert_allclose(found.mean.sum(axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(found.variance, found.mean * (1 - found.mean), atol=1e-5)
-    assert np.abs(Exact(model, x, y, Planar())(2 * xt).mean - found.mean).max() > 1e-3
+    direct = eqx.filter_jit(lambda model, *data: model(*data).mean)(model, *(a.astype(np.float32) for a in (x, y, xt)))
+    mean = np.asarray(found.mean)
+    np.testing.assert_allclose(mean, direct, atol=1e-5)
+    np.testing.assert_allclose(mean.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(found.variance, mean * (1 - mean), atol=1e-5)
+    assert np.abs(np.asarray(Exact(model, x, y, Planar())(2 * xt).mean) - mean).max() > 1e-3
 
 
 def test_tiles_that_see_all_of_a_lattice_answer_as_one(classes):

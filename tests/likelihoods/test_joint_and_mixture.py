@@ -1,5 +1,6 @@
 """The joint Gaussian and the mixture against scipy."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -12,86 +13,101 @@ from laws import normal
 from npax.likelihoods import JointGaussian, NormalMixture, marginals, mixture
 
 
+@eqx.filter_jit
+def joint_of(likelihood, raw, mask=None):
+    """The joint Gaussian and its covariance."""
+    joint = likelihood.joint(raw, mask)
+    return joint, joint.covariance_matrix
+
+
+log_prob = jax.jit(lambda distribution, y: distribution.log_prob(y))
+moments = jax.jit(lambda distribution: (distribution.mean, distribution.variance))
+
+
 @pytest.fixture
 def raw(getkey):
-    return JointGaussian(2, rank=3), normal(getkey(), (6, JointGaussian(2, rank=3).size))
+    return JointGaussian(2, rank=3), np.asarray(normal(getkey(), (6, JointGaussian(2, rank=3).size)))
 
 
 def test_joint_covariance_is_positive_definite_even_for_equal_targets(raw):
     likelihood, raw = raw
-    equal = jnp.broadcast_to(raw[:1], (40, raw.shape[1])).at[:, 4:6].set(-30.0)  # hardly any noise
+    equal = np.repeat(raw[:1], 40, axis=0)
+    equal[:, 4:6] = -30.0  # hardly any noise
     for given in (raw, equal):
-        joint = likelihood.joint(given)
-        assert np.linalg.eigvalsh(np.asarray(joint.covariance_matrix, np.float64)).min() > 0
-        assert jnp.isfinite(joint.log_prob(jnp.zeros(given.shape[0] * 2)))
+        joint, covariance = joint_of(likelihood, given)
+        assert np.linalg.eigvalsh(np.asarray(covariance, np.float64)).min() > 0
+        assert np.isfinite(log_prob(joint, np.zeros(given.shape[0] * 2, np.float32)))
 
 
 def test_marginals_of_the_joint_are_those_of_each_target(raw):
     likelihood, raw = raw
-    joint, each = likelihood.joint(raw), likelihood(raw)
-    assert np.allclose(joint.mean, each.mean.reshape(-1))
-    assert np.allclose(joint.variance, each.variance.reshape(-1), rtol=1e-5)
+    (mean, variance), each = moments(joint_of(likelihood, raw)[0]), moments(eqx.filter_jit(likelihood)(raw))
+    assert np.allclose(mean, np.ravel(each[0]))
+    assert np.allclose(variance, np.ravel(each[1]), rtol=1e-5)
 
 
 def test_targets_can_be_permuted_or_left_out(raw):
     likelihood, raw = raw
-    covariance = np.asarray(likelihood.joint(raw).covariance_matrix).reshape(6, 2, 6, 2)
+    covariance = np.asarray(joint_of(likelihood, raw)[1]).reshape(6, 2, 6, 2)
     order = np.array([3, 0, 5])
-    part = np.asarray(likelihood.joint(raw[order]).covariance_matrix).reshape(3, 2, 3, 2)
+    part = np.asarray(joint_of(likelihood, raw[order])[1]).reshape(3, 2, 3, 2)
     assert np.allclose(part, covariance[order][:, :, order], rtol=1e-5)
-    hidden = likelihood.joint(raw, jnp.isin(jnp.arange(6), order))
-    y = np.repeat(np.where(np.isin(np.arange(6), order), 0.3, 0.0), 2)
+    kept = np.isin(np.arange(6), order)
+    hidden, _ = joint_of(likelihood, raw, kept)
+    y = np.repeat(np.where(kept, np.float32(0.3), np.float32(0.0)), 2)
     unseen = scipy.stats.norm.logpdf(0) * 6
-    alone = likelihood.joint(raw[np.sort(order)]).log_prob(jnp.full(6, 0.3))
-    assert abs(float(hidden.log_prob(jnp.asarray(y, jnp.float32))) - unseen - float(alone)) < 1e-3
+    alone = log_prob(joint_of(likelihood, raw[kept])[0], np.full(6, 0.3, np.float32))
+    assert abs(float(log_prob(hidden, y)) - unseen - float(alone)) < 1e-3
 
 
 def test_joint_density_is_scipys(raw):
     likelihood, raw = raw
-    joint = likelihood.joint(raw)
+    joint, covariance = joint_of(likelihood, raw)
     y = np.linspace(-1, 1, 12)
-    truth = scipy.stats.multivariate_normal(
-        np.asarray(joint.mean, np.float64), np.asarray(joint.covariance_matrix, np.float64)
-    )
-    assert abs(float(joint.log_prob(jnp.asarray(y, jnp.float32))) - truth.logpdf(y)) < 1e-3
+    truth = scipy.stats.multivariate_normal(np.asarray(joint.mean, np.float64), np.asarray(covariance, np.float64))
+    assert abs(float(log_prob(joint, y.astype(np.float32))) - truth.logpdf(y)) < 1e-3
 
 
 LOC, SCALE = np.array([[-2.0, 2.0, 0.5], [0.0, 0.1, 0.2]]), np.array([[0.1, 0.1, 1.0], [1.0, 2.0, 0.5]])
 
 
 def test_mixture_has_the_density_distribution_and_moments_of_its_parts():
-    found = NormalMixture(jnp.asarray(LOC, jnp.float32), jnp.asarray(SCALE, jnp.float32))
+    found = NormalMixture(*(jax.device_put(a.astype(np.float32)) for a in (LOC, SCALE)))
     parts = scipy.stats.norm(LOC, SCALE)
-    y = np.array([1.9, -0.3])
-    assert np.allclose(found.log_prob(jnp.asarray(y)), np.log(parts.pdf(y[:, None]).mean(axis=1)), atol=1e-4)
-    assert np.allclose(found.cdf(jnp.asarray(y)), parts.cdf(y[:, None]).mean(axis=1), atol=1e-5)
+    y = np.array([1.9, -0.3], np.float32)
+    cdf, icdf = (jax.jit(lambda d, a, name=name: getattr(d, name)(a)) for name in ("cdf", "icdf"))
+    assert np.allclose(log_prob(found, y), np.log(parts.pdf(y[:, None]).mean(axis=1)), atol=1e-4)
+    assert np.allclose(cdf(found, y), parts.cdf(y[:, None]).mean(axis=1), atol=1e-5)
     mean = LOC.mean(axis=1)
-    assert np.allclose(found.mean, mean, atol=1e-6)
-    assert np.allclose(found.variance, (SCALE**2 + LOC**2).mean(axis=1) - mean**2, rtol=1e-5)
-    drawn = np.asarray(found.sample(jr.key(0), (20_000,)))
+    assert np.allclose(moments(found)[0], mean, atol=1e-6)
+    assert np.allclose(moments(found)[1], (SCALE**2 + LOC**2).mean(axis=1) - mean**2, rtol=1e-5)
+    drawn = np.asarray(jax.jit(lambda d: d.sample(jr.key(0), (20_000,)))(found))
     assert drawn.shape == (20_000, 2)
     assert np.allclose(drawn.mean(axis=0), mean, atol=0.05)
     for q in (0.025, 0.5, 0.9):
-        assert np.allclose(found.cdf(found.icdf(jnp.full(2, q))), q, atol=1e-4)
+        assert np.allclose(cdf(found, icdf(found, np.full(2, q, np.float32))), q, atol=1e-4)
 
 
 def test_mixture_of_two_modes_is_not_the_gaussian_of_their_mean():
     """Modes at -2 and 2, seen at 2: a Gaussian of averaged activations would be a hundred nats off."""
-    parts = dist.Normal(jnp.array([-2.0, 2.0])[:, None, None], jnp.full((2, 1, 1), 0.1)).to_event(1)
-    found = mixture(parts).log_prob(jnp.array([[2.0]]))
-    assert abs(float(found[0]) - (np.log(0.5) + scipy.stats.norm(2, 0.1).logpdf(2))) < 1e-4
-    assert float(dist.Normal(0.0, 0.1).log_prob(2.0)) < -100
+    loc, y = np.array([-2.0, 2.0], np.float32)[:, None, None], np.full((1, 1), 2.0, np.float32)
+    found = jax.jit(lambda loc, y: mixture(dist.Normal(loc, jnp.full_like(loc, 0.1)).to_event(1)).log_prob(y))(loc, y)
+    assert abs(found.item() - (np.log(0.5) + scipy.stats.norm(2, 0.1).logpdf(2))) < 1e-4
+    assert scipy.stats.norm(0, 0.1).logpdf(2) < -100
 
 
 def test_columns_share_the_part_of_a_mixture():
-    loc = jnp.array([[[-2.0, -2.0]], [[2.0, 2.0]]])
-    found = mixture(dist.Normal(loc, jnp.full(loc.shape, 0.1)).to_event(1))
+    @jax.jit
+    def mixed(loc):
+        found = mixture(dist.Normal(loc, jnp.full_like(loc, 0.1)).to_event(1))
+        single = marginals(found)
+        return found, found.sample(jr.key(0), (100,)), single, single.icdf(jnp.full((1, 2), 0.75))
+
+    found, drawn, single, quantiles = mixed(np.array([[[-2.0, -2.0]], [[2.0, 2.0]]], np.float32))
     assert found.batch_shape == (1,) and found.event_shape == (2,)
-    drawn = found.sample(jr.key(0), (100,))
-    assert (jnp.sign(drawn[..., 0]) == jnp.sign(drawn[..., 1])).all()
-    single = marginals(found)
+    assert (np.sign(drawn[..., 0]) == np.sign(drawn[..., 1])).all()
     assert single.batch_shape == (1, 2)
-    assert np.allclose(single.icdf(jnp.full((1, 2), 0.75)), 2.0, atol=1e-2)
+    assert np.allclose(quantiles, 2.0, atol=1e-2)
 
 
 def test_mixture_takes_gaussians():
@@ -103,4 +119,4 @@ def test_gradients_of_mixtures_are_finite_far_out():
     def log_prob(loc):
         return NormalMixture(loc, jnp.full((3,), 1e-3)).log_prob(jnp.array(1e3))
 
-    assert jnp.isfinite(jax.grad(log_prob)(jnp.zeros(3))).all()
+    assert np.isfinite(jax.jit(jax.grad(log_prob))(np.zeros(3, np.float32))).all()

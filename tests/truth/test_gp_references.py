@@ -35,13 +35,14 @@ def scored():
         }
         return task, scores, mixture.log_prob(y), mixture.mean
 
-    return kernels, weights, jax.jit(lambda keys: jax.lax.map(one, keys))(jr.split(jr.key(0), 2000))
+    drawn = jax.jit(lambda keys: jax.lax.map(one, keys))(jr.split(jr.key(0), 2000))
+    return kernels, weights, jax.tree.map(np.asarray, drawn)
 
 
 def test_mixture_equals_brute_force(scored):
     kernels, weights, (batch, _, log_prob, mean) = scored
     for i in range(5):
-        task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
+        task = jax.tree.map(lambda a, i=i: a[i], batch)
         n = int(task.mask_c.sum())
         x, y, xt, yt = (a.astype(float)[:, 0] for a in (task.xc[:n], task.yc[:n], task.xt, task.yt))
         parts, means, evidence = [], [], []
@@ -62,7 +63,7 @@ def test_mixture_equals_brute_force(scored):
 def test_the_floor_lies_between_the_oracle_and_a_fixed_length_scale(scored):
     _, _, (_, scores, _, _) = scored
     for better, worse in (("oracle", "mixture"), ("mixture", "mean length scale")):
-        gap = np.asarray(scores[better] - scores[worse], float)
+        gap = scores[better].astype(float) - scores[worse]
         assert gap.mean() > 3 * gap.std() / len(gap) ** 0.5
 
 
