@@ -73,8 +73,8 @@ def test_noise_is_on_the_context_only(draws):
 
 
 def test_gp_1d_has_the_shapes_and_sizes_of_the_paper():
-    batch = sampled(npax.tasks.gp_1d(RBFPrior()), 0, 500)
-    assert batch.xc.shape == (500, 50, 1) and batch.xt.shape == batch.yt.shape == (500, 150, 1)
+    batch = sampled(npax.tasks.gp_1d(RBFPrior()), 0, 2000)
+    assert batch.xc.shape == (2000, 50, 1) and batch.xt.shape == batch.yt.shape == (2000, 150, 1)
     sizes = batch.mask_c.sum(1)
     assert np.array_equal(np.unique(sizes), np.arange(3, 51))
     assert scipy.stats.chisquare(np.bincount(sizes, minlength=51)[3:]).pvalue > 1e-3
@@ -85,8 +85,8 @@ def test_gp_1d_has_the_shapes_and_sizes_of_the_paper():
 
 
 def test_gp_2d_has_the_shapes_and_sizes_of_the_paper():
-    batch = sampled(npax.tasks.gp_2d(), 0, 80)
-    assert batch.xc.shape == (80, 128, 2) and batch.yt.shape == (80, 384, 1)
+    batch = sampled(npax.tasks.gp_2d(), 0, 200)
+    assert batch.xc.shape == (200, 128, 2) and batch.yt.shape == (200, 384, 1)
     sizes = batch.mask_c.sum(1)
     assert sizes.min() >= 12 and sizes.max() <= 128 and len(np.unique(sizes)) > 50
     assert batch.mask_t.all() and np.isfinite(batch.yt).all()

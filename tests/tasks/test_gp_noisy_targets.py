@@ -35,8 +35,8 @@ def is_standard_normal(z):
 
 
 def test_shift_has_the_sizes_and_ranges_of_the_paper():
-    batch = batch_of(npax.tasks.gp_1d_shift(), 640)
-    assert batch.xc.shape == (640, 64, 1) and batch.yt.shape == (640, 128, 1)
+    batch = batch_of(npax.tasks.gp_1d_shift(), 2000)
+    assert batch.xc.shape == (2000, 64, 1) and batch.yt.shape == (2000, 128, 1)
     sizes = batch.mask_c.sum(1)
     assert np.array_equal(np.unique(sizes), np.arange(1, 65))
     assert scipy.stats.chisquare(np.bincount(sizes, minlength=65)[1:]).pvalue > 1e-3
@@ -65,8 +65,8 @@ def test_a_shift_moves_all_locations_and_no_value():
 
 
 def test_anp_has_the_sizes_of_the_paper():
-    batch = batch_of(npax.tasks.gp_1d_anp(), 2000)
-    assert batch.xc.shape == batch.xt.shape == (2000, 100, 1)
+    batch = batch_of(npax.tasks.gp_1d_anp(), 5000)
+    assert batch.xc.shape == batch.xt.shape == (5000, 100, 1)
     n, m = (mask.sum(1) for mask in (batch.mask_c, batch.mask_t))
     assert np.array_equal(np.unique(n), np.arange(3, 101))
     assert scipy.stats.chisquare(np.bincount(n)[3:]).pvalue > 1e-3

@@ -98,7 +98,7 @@ def test_without_infection_no_cell_is_infected(run, first):
 def test_frames_are_those_of_one_epidemic_whichever_are_kept():
     this, key = outbreak(0.3, 0.1, 2), jr.key(4)
     frames = jax.jit(lambda times: simulate(key, this, 8, 6, times))
-    kept = np.array([5, 0, 5, 2, 2, 5, 0])
+    kept = np.array([5, 0, 5, 2])
     whole, some = (np.asarray(frames(times)) for times in (np.arange(7), kept))
     assert np.array_equal(some, whole[kept])
     assert not np.array_equal(whole[5], whole[2])
