@@ -1,5 +1,6 @@
 """Dense, scan and fused attention against a float64 reference written in numpy; the kernels in interpret mode."""
 
+import functools
 from importlib.metadata import version
 
 import equinox as eqx
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 import reference
 from hypothesis import Phase, given, settings, strategies as st
+from jax import Array
 from laws import BIASES, HEADS, normal
 
 import npax
@@ -17,6 +19,7 @@ from npax.bias import AbstractBias
 from npax.bias.tile import tile
 
 BLOCK, D, DV, DX = 16, 6, 5, 2
+NQ, NK = 37, 53
 
 
 def scan(q, k, v, **kwargs):
@@ -42,18 +45,28 @@ def value_and_gradients(attend, operands, mask, weight):
     return out, grads
 
 
-def draw(key, nq, nk, bias=None):
+def draw(key, nq=NQ, nk=NK, bias=None):
     keys = jr.split(key, 7)
     shapes = [(HEADS, nq, D), (HEADS, nk, D), (HEADS, nk, DV), (nq, DX), (nk, DX), (HEADS, nq, DV)]
     q, k, v, xq, xk, weight = (normal(key, shape) for key, shape in zip(keys, shapes, strict=False))
-    mask = jr.bernoulli(keys[6], 0.7, (nk,))
+    mask = jax.device_put(np.asarray(normal(keys[6], (nk,))) > -0.5)
     return (q, k, v, bias, xq, xk), mask, weight
 
 
-def assert_equal_to_reference(attend, operands, mask, weight, tolerance=1e-5):
-    out, grads = value_and_gradients(attend, operands, mask, weight)
-    q, k, v, bias, xq, xk = operands
-    true_out, true_grads = reference.attention(q, k, v, bias, xq, xk, np.asarray(mask), weight)
+def truth(operands, mask, weight):
+    return reference.attention(*operands, np.asarray(mask), weight)
+
+
+@functools.cache
+def case(bias):
+    """Operands with the bias of that name, mask and weights, and the truth: for several attentions."""
+    key, bias_key = jr.split(jr.key(0))
+    drawn = draw(key, bias=BIASES.get(bias, lambda key: None)(bias_key))
+    return drawn, truth(*drawn)
+
+
+def assert_equal(found, true, tolerance=1e-5):
+    (out, grads), (true_out, true_grads) = found, true
     assert out.dtype == jnp.float32
     assert reference.relative(out, true_out) < tolerance
     for got, true in zip(grads, true_grads, strict=True):
@@ -65,60 +78,66 @@ def flat(tree):
     return np.concatenate([np.zeros(0), *(np.ravel(a) for a in jax.tree.leaves(tree) if eqx.is_array(a))])
 
 
-@pytest.mark.parametrize("make", [*BIASES.values(), lambda key: None], ids=[*BIASES, "none"])
-def test_scan_equals_the_float64_reference_for_every_bias(make, getkey):
-    operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
-    assert_equal_to_reference(scan, operands, mask, weight)
+@pytest.mark.parametrize("bias", [*BIASES, "none"])
+def test_scan_equals_the_float64_reference_for_every_bias(bias):
+    drawn, true = case(bias)
+    assert_equal(value_and_gradients(scan, *drawn), true)
 
 
-@pytest.mark.parametrize("make", [*map(BIASES.get, WITH_TILE), lambda key: None], ids=[*WITH_TILE, "none"])
-def test_fused_equals_the_float64_reference_for_every_bias_with_a_tile(make, getkey):
-    operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
-    assert_equal_to_reference(fused, operands, mask, weight)
+@pytest.mark.parametrize("bias", [*WITH_TILE, "none"])
+def test_fused_equals_the_float64_reference_for_every_bias_with_a_tile(bias):
+    drawn, true = case(bias)
+    assert_equal(value_and_gradients(fused, *drawn), true)
 
 
-@pytest.mark.parametrize("make", [BIASES["sum"], lambda key: None], ids=["sum", "none"])
-def test_dense_equals_the_float64_reference(make, getkey):
-    operands, mask, weight = draw(getkey(), 37, 53, make(getkey()))
-    assert_equal_to_reference(npax.dense_attention, operands, mask, weight)
+@pytest.mark.parametrize("bias", ["sum", "none"])
+def test_dense_equals_the_float64_reference(bias):
+    drawn, true = case(bias)
+    assert_equal(value_and_gradients(npax.dense_attention, *drawn), true)
 
 
 @settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(nq=st.integers(2, 50), nk=st.integers(BLOCK + 1, 50), seed=st.integers(0, 2**31 - 1))
 def test_equals_the_float64_reference_at_every_size(nq, nk, seed):
     key, bias_key = jr.split(jr.key(seed))
-    operands, mask, weight = draw(key, nq, nk, BIASES["geometric"](bias_key))
-    assert_equal_to_reference(scan, operands, mask, weight)
+    drawn = draw(key, nq, nk, BIASES["geometric"](bias_key))
+    assert_equal(value_and_gradients(scan, *drawn), truth(*drawn))
+
+
+@pytest.fixture(scope="module", params=[(1, 40), (20, 0), (33, 1)], ids=str)
+def few(request):
+    nq, nk = request.param
+    operands, _, weight = draw(jr.key(0), nq, nk, BIASES["geometric"](jr.key(1)))
+    return operands, truth(operands, np.ones(nk, bool), weight)
 
 
 @pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS)
-@pytest.mark.parametrize(("nq", "nk"), [(1, 40), (20, 0), (33, 1)])
-def test_smallest_sizes(attend, nq, nk, getkey):
-    (q, k, v, bias, xq, xk), _, weight = draw(getkey(), nq, nk, BIASES["geometric"](getkey()))
-    mask = jnp.ones(nk, bool)
-    true, _ = reference.attention(q, k, v, bias, xq, xk, np.asarray(mask), weight)
-    found = eqx.filter_jit(attend)(q, k, v, bias=bias, xq=xq, xk=xk)
-    assert reference.relative(found, true) < 1e-5
+def test_smallest_sizes(attend, few):
+    (q, k, v, bias, xq, xk), (true, _) = few
+    assert reference.relative(eqx.filter_jit(attend)(q, k, v, bias=bias, xq=xq, xk=xk), true) < 1e-5
 
 
 class Shift(AbstractBias):
     """The same number on every logit."""
 
-    by: float = eqx.field(static=True)
+    by: Array
+
+    def __init__(self, by):
+        self.by = jnp.full(HEADS, by)
 
     def __call__(self, xq, xk):
-        return jnp.full((HEADS, xq.shape[0], xk.shape[0]), self.by)
+        return jnp.broadcast_to(self.by[:, None, None], (HEADS, xq.shape[0], xk.shape[0]))
 
 
 @tile.register(Shift)
 def _(bias):
-    return lambda xq, xk: jnp.full(jnp.broadcast_shapes(xq[0].shape, xk[0].shape), bias.by)
+    return lambda xq, xk: jnp.broadcast_to(bias.by[0], jnp.broadcast_shapes(xq[0].shape, xk[0].shape))
 
 
-def draw_on_lattice(key, nq, nk):
+def draw_on_lattice(key):
     """Operands whose logits are multiples of 1/512, so that adding 10,000 to them rounds nothing."""
-    (q, k, v, _, xq, xk), mask, weight = draw(key, nq, nk)
-    q, k = (jnp.round(8 * a[..., :4]) / 8 for a in (q, k))
+    (q, k, v, _, xq, xk), mask, weight = draw(key)
+    q, k = (jax.device_put(np.round(8 * np.asarray(a)[..., :4]) / 8) for a in (q, k))
     return (q, k, v, None, xq, xk), mask, weight
 
 
@@ -129,54 +148,67 @@ def with_bias(operands, bias):
 @pytest.mark.parametrize("by", [1e4, -1e4])
 @pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS)
 def test_a_shift_of_all_logits_changes_nothing(attend, by, getkey):
-    operands, mask, weight = draw_on_lattice(getkey(), 37, 53)
+    operands, mask, weight = draw_on_lattice(getkey())
     out, (d_q, d_k, d_v, *_) = value_and_gradients(attend, with_bias(operands, Shift(by)), mask, weight)
-    true, (true_q, true_k, true_v, *_) = reference.attention(*operands, np.asarray(mask), weight)
+    true, (true_q, true_k, true_v, *_) = truth(operands, mask, weight)
     assert reference.relative(out, true) < 1e-5
     rounding = np.spacing(np.float32(abs(by)))
-    for got, truth in ((d_q, true_q), (d_k, true_k), (d_v, true_v)):
-        assert reference.relative(got, truth) < 2 * rounding
+    for got, want in ((d_q, true_q), (d_k, true_k), (d_v, true_v)):
+        assert reference.relative(got, want) < 2 * rounding
 
 
 def test_a_softmax_without_its_maximum_fails_under_the_same_shift(getkey):
-    (q, k, v, *_), _, _ = draw_on_lattice(getkey(), 5, 7)
-    p = jnp.exp(jnp.einsum("hqd,hkd->hqk", q, k) / 2 + 1e4)
-    assert not jnp.isfinite(jnp.einsum("hqk,hkd->hqd", p, v) / jnp.sum(p, axis=-1, keepdims=True)).any()
+    (q, k, v, *_), _, _ = draw_on_lattice(getkey())
+
+    @jax.jit
+    def average(q, k, v):
+        p = jnp.exp(jnp.einsum("hqd,hkd->hqk", q, k) / 2 + 1e4)
+        return jnp.einsum("hqk,hkd->hqd", p, v) / jnp.sum(p, axis=-1, keepdims=True)
+
+    assert not np.isfinite(average(q, k, v)).any()
+
+
+@pytest.fixture(scope="module")
+def poisoned():
+    """Operands that are not finite under the mask, and the truth."""
+    ((q, k, v, bias, xq, xk), _, weight), _ = case("sum")
+    hidden = np.arange(NK) % 3 == 0
+    poison = np.where(np.arange(NK) % 2 == 0, np.float32("nan"), np.float32("inf"))[:, None]
+    k, v, xk = (jax.device_put(np.where(hidden[:, None], poison, a)) for a in (k, v, xk))
+    drawn = (q, k, v, bias, xq, xk), jax.device_put(~hidden), weight
+    return drawn, truth(*drawn)
 
 
 @pytest.mark.parametrize("attend", ATTENTIONS.values(), ids=ATTENTIONS)
-def test_rows_without_any_key_give_zeros_and_junk_under_the_mask_stays_there(attend, getkey):
-    operands, _, weight = draw(getkey(), 37, 53, BIASES["sum"](getkey()))
-    q, k, v, bias, xq, xk = operands
-    hidden = jnp.arange(53) % 3 == 0
-    poison = jnp.where(jnp.arange(53) % 2 == 0, jnp.nan, jnp.inf)[:, None]
-    k, v, xk = (jnp.where(hidden[:, None], poison, a) for a in (k, v, xk))
-    junk = (q, k, v, bias, xq, xk)
-
-    assert_equal_to_reference(attend, junk, ~hidden, weight)
-    out, grads = value_and_gradients(attend, junk, jnp.zeros(53, bool), weight)
-    assert (out == 0).all()
-    assert all((g == 0).all() for g in jax.tree.leaves(grads))
+def test_rows_without_any_key_give_zeros_and_junk_under_the_mask_stays_there(attend, poisoned):
+    (operands, mask, weight), true = poisoned
+    assert_equal(value_and_gradients(attend, operands, mask, weight), true)
+    out, grads = value_and_gradients(attend, operands, jnp.zeros(NK, bool), weight)
+    assert all((np.asarray(a) == 0).all() for a in jax.tree.leaves((out, grads)))
 
 
 def test_changed_values_change_the_output_of_queries_that_see_them(getkey):
-    (q, k, v, *_), _, _ = draw(getkey(), 20, 53)
-    changed = scan(q, k, v.at[:, 52].add(1.0)) - scan(q, k, v)
-    assert (changed > 0).all()
-    mask = jnp.arange(53) < 52
-    assert (scan(q, k, v.at[:, 52].add(1.0), mask=mask) == scan(q, k, v, mask=mask)).all()
+    (q, k, v, *_), _, _ = draw(getkey())
+    last = np.arange(NK) == NK - 1
+    read = eqx.filter_jit(lambda v, mask: scan(q, k, v, mask=mask))
+
+    def change(mask):
+        return np.asarray(read(v + np.float32(last[:, None]), mask)) - np.asarray(read(v, mask))
+
+    assert (change(None) > 0).all()
+    assert (change(~last) == 0).all()
 
 
 @pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
 def test_batches_by_vmap_equal_a_loop(attend, getkey):
     bias = BIASES["geometric"](getkey())
-    draws = [draw(key, 20, 33, None) for key in jr.split(getkey(), 3)]
-    batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *draws)
+    draws = [draw(key) for key in jr.split(getkey(), 3)]
+    batch = jax.tree.map(lambda *leaves: np.stack(leaves), *draws)
 
     def of_one(operands, mask, weight):
         return value_and_gradients(attend, with_bias(operands, bias), mask, weight)
 
-    out, grads = jax.vmap(of_one)(*batch)
+    out, grads = jax.tree.map(np.asarray, jax.vmap(of_one)(*batch))
     for i, one in enumerate(draws):
         one_out, one_grads = of_one(*one)
         assert reference.relative(out[i], one_out) < 1e-5
@@ -187,7 +219,7 @@ def test_batches_by_vmap_equal_a_loop(attend, getkey):
 @pytest.mark.parametrize("wanted", [0, 3, 4, 5], ids=["q", "bias", "xq", "xk"])
 @pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
 def test_the_gradient_of_one_operand_alone_is_the_same(attend, wanted, getkey):
-    operands, mask, weight = draw(getkey(), 20, 33, BIASES["geometric"](getkey()))
+    operands, mask, weight = draw(getkey(), bias=BIASES["geometric"](getkey()))
     _, grads = value_and_gradients(attend, operands, mask, weight)
 
     def total(operand):
@@ -214,17 +246,17 @@ def test_memory_of_32768_points_squared_stays_bounded(getkey):
 
 @pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
 def test_operands_of_16_bits_are_summed_in_32(attend, getkey):
-    (q, k, v, bias, xq, xk), mask, weight = draw(getkey(), 37, 53, BIASES["geometric"](getkey()))
-    short = [a.astype(jnp.bfloat16) for a in (q, k, v)]
-    out, grads = value_and_gradients(attend, (*short, bias, xq, xk), mask, weight.astype(jnp.bfloat16))
-    rounded = [a.astype(jnp.float32) for a in (*short, weight.astype(jnp.bfloat16))]
-    true, true_grads = reference.attention(*rounded[:3], bias, xq, xk, np.asarray(mask), rounded[3])
+    (q, k, v, bias, xq, xk), mask, weight = draw(getkey(), bias=BIASES["geometric"](getkey()))
+    q, k, v, weight = short = [jax.device_put(np.asarray(a).astype(jnp.bfloat16)) for a in (q, k, v, weight)]
+    out, grads = value_and_gradients(attend, (q, k, v, bias, xq, xk), mask, weight)
+    q, k, v, weight = (np.asarray(a).astype(np.float32) for a in short)
+    true, true_grads = truth((q, k, v, bias, xq, xk), mask, weight)
     assert out.dtype == grads[0].dtype == jnp.bfloat16
     eps = 2.0**-8
-    assert reference.relative(out.astype(jnp.float32), true) < eps
-    for got, truth in zip(grads, true_grads, strict=True):
-        got = jax.tree.map(lambda a: a.astype(jnp.float32), got)
-        assert reference.relative(flat(got), flat(truth)) < 4 * eps
+    assert reference.relative(out, true) < eps
+    for got, want in zip(grads, true_grads, strict=True):
+        got = jax.tree.map(lambda a: np.asarray(a).astype(np.float32), got)
+        assert reference.relative(flat(got), flat(want)) < 4 * eps
 
 
 def test_fused_attention_on_a_device_without_kernels_is_the_scan(getkey):
@@ -238,14 +270,15 @@ def test_fused_attention_on_a_device_without_kernels_is_the_scan(getkey):
 
     for name in ("geometric", "kernel-stationary"):
         operands = (q, k, v, xq, xk, BIASES[name](getkey()))
-        assert eqx.tree_equal(total(operands, npax.FusedAttention(), mask), total(operands, npax.ScanAttention(), mask))
+        fused, scan = (total(operands, attention(), mask) for attention in (npax.FusedAttention, npax.ScanAttention))
+        assert eqx.tree_equal(*jax.tree.map(np.asarray, (fused, scan)))
 
 
 @pytest.mark.skipif(not version("jaxlib").startswith("0.10."), reason="later versions lower for GPUs only beside one")
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
 def test_the_kernels_lower_for_gpus(dtype, getkey):
     (q, k, v, bias, xq, xk), mask, _ = draw(getkey(), 70, 90, BIASES["sum"](getkey()))
-    q, k, v = (a.astype(dtype) for a in (q, k, v))
+    q, k, v = (np.asarray(a).astype(dtype) for a in (q, k, v))
 
     @jax.grad
     def total(operands):

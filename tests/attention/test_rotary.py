@@ -35,19 +35,19 @@ def test_products_depend_on_differences_alone(rotary, getkey):
     q, k = normal(getkey(), (2, 2, 5, 6))
     xq, xk = (on_lattice(getkey(), (5, 2)) for _ in range(2))
 
-    def products(shift):
-        return jnp.einsum("hqd,hkd->hqk", turned(rotary, q, xq + shift), turned(rotary, k, xk + shift))
+    def products(xq, xk):
+        return np.einsum("hqd,hkd->hqk", turned(rotary, q, xq), turned(rotary, k, xk))
 
-    assert reference.relative(products(4.0), products(0.0)) < 1e-4
-    assert reference.relative(products(jnp.array([0.0, 0.5])) - 0, products(0.0)) < 1e-4
-    swapped = jnp.einsum("hqd,hkd->hqk", turned(rotary, q, xk), turned(rotary, k, xq))
-    assert reference.relative(swapped, products(0.0)) > 0.1  # it tells left from right
+    plain, aside = products(xq, xk), np.float32([0.0, 0.5])
+    assert reference.relative(products(xq + 4.0, xk + 4.0), plain) < 1e-4
+    assert reference.relative(products(xq + aside, xk + aside), plain) < 1e-4
+    assert reference.relative(products(xk, xq), plain) > 0.1  # it tells left from right
 
 
 def test_lengths_are_kept_and_missing_coordinates_are_zeros(rotary, getkey):
     a, x = normal(getkey(), (2, 5, 6)), normal(getkey(), (5, 2))
-    assert reference.relative(jnp.linalg.norm(turned(rotary, a, x), axis=-1), jnp.linalg.norm(a, axis=-1)) < 1e-5
-    line = x.at[:, 1].set(0.0)
+    assert reference.relative(np.linalg.norm(turned(rotary, a, x), axis=-1), np.linalg.norm(a, axis=-1)) < 1e-5
+    line = jax.device_put(x * np.float32([1, 0]))
     assert reference.relative(turned(rotary, a, line[:, :1]), turned(rotary, a, line)) < 1e-6
 
 
@@ -55,11 +55,11 @@ def test_angles_of_many_turns_keep_their_accuracy():
     """One channel pair (1, 0), turned by the coordinate itself, comes out as its cosine and sine."""
     rotary = eqx.tree_at(lambda r: r.w, npax.RotaryCoordinates(1, 2, 1, key=jr.key(0)), jnp.ones((1, 1, 1)))
     x = np.linspace(-1000, 1000, 4001).astype(np.float32)[:, None]
-    pair = turned(rotary, jnp.broadcast_to(jnp.array([1.0, 0.0]), (1, len(x), 2)), jnp.asarray(x))[0]
+    pair = turned(rotary, np.tile(np.float32([1, 0]), (1, len(x), 1)), x)[0]
     true = np.concatenate([np.cos(x.astype(np.float64)), np.sin(x.astype(np.float64))], axis=-1)
     assert np.abs(np.asarray(pair) - true).max() < 2e-6
     near = x[np.abs(x) < 5][:, None]
-    slope = jax.vmap(jax.grad(lambda x: turned(rotary, jnp.array([[[1.0, 0.0]]]), x[None])[0, 0, 1]))(jnp.asarray(near))
+    slope = jax.jit(jax.vmap(jax.grad(lambda x: turned(rotary, jnp.array([[[1.0, 0.0]]]), x[None])[0, 0, 1])))(near)
     assert np.abs(np.asarray(slope) - np.cos(near.astype(np.float64))).max() < 1e-5
 
 
