@@ -10,17 +10,11 @@ import numpy as np
 import pytest
 import reference
 import scipy.signal
-from laws import close, draw_data, evaluate, finite, normal
+from laws import close, draw_data, evaluate, finite, moments, normal
 
 import npax
 from npax.blocks import Grid, SetConv, UNet
 from npax.blocks.unet import depthwise, double, halve
-
-
-@eqx.filter_jit
-def moments(model, data):
-    d = model(data.xc, data.yc, data.xt, data.mask)
-    return d.mean, d.variance
 
 
 def tiny(dx=1, dy=1, **changes):

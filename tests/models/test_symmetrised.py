@@ -6,15 +6,9 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
-from laws import MODELS, close, draw_data
+from laws import MODELS, close, draw_data, moments
 
 import npax
-
-
-@eqx.filter_jit
-def moments(model, data):
-    d = model(data.xc, data.yc, data.xt, data.mask)
-    return d.mean, d.variance
 
 
 @pytest.mark.parametrize("name", ["tnp-d", "universal"])
