@@ -51,11 +51,11 @@ def test_table_to_table(table, small):
     assert np.allclose(out["temp_mean"], mean) and np.allclose(out["temp_std"], std)
 
 
-def test_fine_tuned_as_the_estimator_is(table, small):
+def test_fine_tuned_as_the_estimator_is(table, tiny):
     options = {"tile_size": 8, "strategy": "tiled"}
     target = pd.DataFrame({"lat": [41.0, 42.0], "lon": [0.0, 1.0]})
-    out = interpolate(table, target, small, finetune=8, **options)
-    reg = npax.NeuralProcessRegressor(small, coords="latlon", **options)
+    out = interpolate(table, target, tiny, finetune=8, **options)
+    reg = npax.NeuralProcessRegressor(tiny, coords="latlon", **options)
     reg.fit(table[["lon", "lat"]], table["temp"], finetune=8)
     assert np.allclose(out["temp_mean"], reg.predict(target[["lon", "lat"]]))
 

@@ -12,6 +12,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
+from untrained import cnp
 
 import npax
 from npax.estimators import DroppedRows
@@ -33,10 +34,9 @@ def reg(small):
     return npax.NeuralProcessRegressor(small)
 
 
-def test_scikit_learns_own_checks(wide):
-    results = check_estimator(
-        npax.NeuralProcessRegressor(wide), expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None
-    )
+def test_scikit_learns_own_checks():
+    wide = npax.NeuralProcessRegressor(cnp(20))  # as many columns as the checks use
+    results = check_estimator(wide, expected_failed_checks=EXPECTED_FAILURES, on_skip=None, on_fail=None)
     failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert not failed
     assert len(results) > 40
@@ -81,18 +81,18 @@ def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     assert reg.strategy_ == "exact"
 
 
-def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
+def test_fine_tuning_is_part_of_fit_where_asked_for(tiny, rng):
     X = rng.uniform(0, 10, (200, 2))
     y = np.sin(X[:, 0])
-    reg = npax.NeuralProcessRegressor(small, tile_size=32, strategy="tiled").fit(X, y, finetune=8)
+    reg = npax.NeuralProcessRegressor(tiny, tile_size=32, strategy="tiled").fit(X, y, finetune=8)
     assert [step for step, _ in reg.finetuned_.validation] == [*range(9)]
     assert reg.model_ is reg.finetuned_.model and np.isfinite(reg.predict(X[:5])).all()
-    assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
+    assert reg.fit(X, y).finetuned_ is None and reg.model_ is tiny
     with pytest.raises(ValueError, match="`finetune` must be a number of steps"):
         reg.fit(X, y, finetune=-1)
 
 
-def test_without_normalising_the_model_sees_the_data_as_they_are(small, rng):
+def test_without_normalising_the_model_sees_the_data_as_they_are(small, tiny, rng):
     """Against the model itself: exact, in tiles that hold all, and fine-tuned; and the units do matter."""
     X, Xs = rng.uniform(-1, 1, (200, 2)), rng.uniform(-1, 1, (7, 2))
     y = 3 + np.sin(3 * X[:, 0])
@@ -108,7 +108,7 @@ def test_without_normalising_the_model_sees_the_data_as_they_are(small, rng):
     assert np.allclose(*covariances, rtol=1e-3, atol=1e-6) and np.ptp(covariances[0] - np.diag(std**2)) > 0
     assert not np.allclose(clone(reg).set_params(normalize=True).fit(X[:40], y[:40]).predict(Xs), mean, rtol=0.05)
     assert not np.allclose(clone(reg).fit(2 * X[:40], y[:40]).predict(2 * Xs), mean, rtol=0.05)
-    tuned = clone(reg).set_params(strategy="tiled", tile_size=32).fit(X, y, finetune=8)
+    tuned = clone(reg).set_params(model=tiny, strategy="tiled", tile_size=32).fit(X, y, finetune=8)
     assert len(tuned.finetuned_.validation) == 9 and np.isfinite(tuned.predict(Xs)).all()
 
 

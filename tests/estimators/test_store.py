@@ -51,6 +51,7 @@ def start(path, *manner):
     settings = {
         "JAX_COMPILATION_CACHE_DIR": str(HERE.parent.parent / ".jax_cache"),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "PYTHONPATH": os.pathsep.join(sys.path),
     }
     command = [sys.executable, str(HERE / "victim.py"), str(path), *manner]
     return subprocess.Popen(command, env={**os.environ, **settings}, stderr=subprocess.PIPE)
@@ -125,7 +126,7 @@ def test_a_finished_prediction_is_not_repeated(small, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["model", "observations", "grid", "option", "no store", "a file", "another zarr"])
-def test_what_is_not_this_prediction_is_left_alone(small, tmp_path, change):
+def test_what_is_not_this_prediction_is_left_alone(small, tiny, tmp_path, change):
     path = tmp_path / "map.zarr"
     words = "another prediction"
     options = {"model": small, "observations": observations(), "target": GRID}
@@ -139,7 +140,7 @@ def test_what_is_not_this_prediction_is_left_alone(small, tmp_path, change):
     else:
         npax.interpolate(observations(), GRID, y="temp", model=small, store=path)
         options |= {
-            "model": {"model": npax.load("gp-universal")},
+            "model": {"model": tiny},
             "observations": {"observations": observations().assign(temp=0.0)},
             "grid": {"target": {**GRID, "lon": GRID["lon"] + 1}},
             "option": {"include_noise": False},
@@ -150,20 +151,23 @@ def test_what_is_not_this_prediction_is_left_alone(small, tmp_path, change):
     assert sorted((p, p.stat().st_mtime_ns) for p in tmp_path.rglob("*")) == before
 
 
-def test_memory_is_that_of_a_block(small, tmp_path, monkeypatch):
+def test_memory_is_that_of_a_block(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "BLOCK", 2048)
     table = observations()
 
-    def peak(n, **options):
+    def predict(n, **options):
         grid = {"lat": np.linspace(40, 48, n), "lon": np.linspace(-5, 5, n)}
+        npax.interpolate(table, grid, y="temp", model=tiny, **options)
+
+    def peak(n, **options):
         tracemalloc.start()
-        npax.interpolate(table, grid, y="temp", model=small, **options)
+        predict(n, **options)
         found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found
 
     monkeypatch.setattr(Store, "_count", lambda self: setattr(self, "done", self.done + 1))
-    peak(32, store=tmp_path / "first")  # compiles
+    predict(32, store=tmp_path / "first")  # compiles
     few, many = peak(64, store=tmp_path / "few"), peak(192, store=tmp_path / "many")
     assert many < 1.5 * few
     assert peak(192) > 3 * many  # in memory: all of it

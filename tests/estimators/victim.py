@@ -36,7 +36,7 @@ def write(path, model, seen=lambda places: None):
 
 
 if __name__ == "__main__":
-    from conftest import tiny
+    from untrained import small
 
     path, *manner = sys.argv[1:]
     store.BLOCK = 64
@@ -50,4 +50,4 @@ if __name__ == "__main__":
             original(file)
 
         os.fsync = deadly
-    write(path, tiny(3), lambda places: time.sleep(0.1))
+    write(path, small(), lambda places: time.sleep(0.1))

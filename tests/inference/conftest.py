@@ -1,31 +1,17 @@
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import pytest
+import untrained
 from jaxtyping import Array, Float
 
-import npax
 from npax.likelihoods import FunctionAndNoise
 from npax.models import AbstractConditionalNeuralProcess
 
 
 @pytest.fixture(scope="session")
 def small():
-    """A small untrained model of the shipped model's kind: three coordinates, translation equivariant."""
-    return npax.TNPKR(
-        3,
-        1,
-        bias=lambda key: npax.GeometricRBFBias(2, key=key),
-        rotary=lambda key: npax.RotaryCoordinates(2, 8, 3, key=key),
-        locations=False,
-        likelihood=FunctionAndNoise(1),
-        blocks=2,
-        size=16,
-        heads=2,
-        head_size=8,
-        hidden=32,
-        key=jr.key(0),
-    )
+    """An untrained model of the shipped model's kind: three coordinates, translation equivariant."""
+    return untrained.small()
 
 
 class SquaredExponentialGP(AbstractConditionalNeuralProcess):

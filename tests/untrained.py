@@ -1,0 +1,51 @@
+"""Models whose weights numpy draws, for tests that any weights suit: JAX compiles some programs for every shape."""
+
+import equinox as eqx
+import jax
+import jax.random as jr
+import numpy as np
+
+import npax
+from npax.likelihoods import FunctionAndNoise
+
+CONSTANTS = {"bias": 0.0, "shift": 0.0, "scale": 1.0}
+
+
+def untrained(make):
+    """The model that `make(key)` describes, with larger weights: its answers vary more than those of a fresh one."""
+    rng = np.random.default_rng(0)
+
+    def draw(path, leaf):
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        name = getattr(path[-1], "name", None)
+        if name in CONSTANTS:
+            return jax.device_put(np.full(leaf.shape, CONSTANTS[name], leaf.dtype))
+        return jax.device_put((1.5 * rng.normal(size=leaf.shape) / leaf.shape[-2] ** 0.5).astype(leaf.dtype))
+
+    return jax.tree_util.tree_map_with_path(draw, eqx.filter_eval_shape(lambda: make(jr.key(0))))
+
+
+def cnp(dx):
+    """The quickest to compile."""
+    return untrained(lambda key: npax.CNP(dx, 1, encoder=(16,), size=16, decoder=(16,), key=key))
+
+
+def small():
+    """A small model of the shipped model's kind: three coordinates, translation equivariant."""
+    return untrained(
+        lambda key: npax.TNPKR(
+            3,
+            1,
+            bias=lambda key: npax.GeometricRBFBias(2, key=key),
+            rotary=lambda key: npax.RotaryCoordinates(2, 8, 3, key=key),
+            locations=False,
+            likelihood=FunctionAndNoise(1),
+            blocks=2,
+            size=16,
+            heads=2,
+            head_size=8,
+            hidden=32,
+            key=key,
+        )
+    )
