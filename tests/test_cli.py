@@ -1,31 +1,24 @@
 import re
 import warnings
 
-import equinox as eqx
-import jax.random as jr
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
+from untrained import cnp
 
 import npax
 from npax.cli import app
 from npax.cli.several import repeat_option
 from npax.cli.train import trainings
-from npax.likelihoods import FunctionAndNoise
-
-SIZES = {"blocks": 2, "size": 16, "heads": 2, "head_size": 8, "hidden": 32}
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
     """A small model as a file; untrained, since the command does not care."""
     path = tmp_path_factory.mktemp("weights") / "small.safetensors"
-    draw = eqx.filter_jit(
-        lambda key: npax.TNPKR(3, 1, locations=False, likelihood=FunctionAndNoise(1), **SIZES, key=key)
-    )
-    npax.save(path, draw(jr.key(0)))
+    npax.save(path, cnp(3))
     return path
 
 
@@ -200,7 +193,7 @@ def test_train_saves_weights_with_a_card(weights, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     card = npax.serialise.load_card("gp-universal.safetensors")
     assert (card["steps"], card["seed"], card["validation"]) == (4, 3, {"all": 1.0})
-    assert isinstance(npax.load("gp-universal.safetensors"), npax.TNPKR)
+    assert isinstance(npax.load("gp-universal.safetensors"), npax.CNP)
 
 
 def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):

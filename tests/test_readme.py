@@ -8,16 +8,15 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
+from untrained import cnp
 
 import npax
 from npax.cli import app
-from npax.likelihoods import FunctionAndNoise
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -31,11 +30,7 @@ def blocks(language):
 def small_weights(tmp_path_factory):
     """A small untrained model under the name of the shipped one: what runs is the matter here, not how well."""
     folder = tmp_path_factory.mktemp("pretrained")
-    sizes = {"blocks": 2, "size": 16, "heads": 2, "head_size": 8, "hidden": 32}
-    draw = eqx.filter_jit(
-        lambda key: npax.TNPKR(3, 1, locations=False, likelihood=FunctionAndNoise(1), **sizes, key=key)
-    )
-    npax.save(folder / "gp-universal.safetensors", draw(jr.key(0)))
+    npax.save(folder / "gp-universal.safetensors", cnp(3))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["npax.pretrained"], "_FOLDER", folder)
         yield
@@ -56,7 +51,7 @@ def names(tmp_path, monkeypatch):
     for i in range(3):
         soil[20 * i : 20 * i + 20 - i].to_csv(f"surveys/{i}.csv", index=False)
     X, y = floats[["lon", "lat"]].to_numpy(), floats["temp"].to_numpy()
-    x3 = jnp.asarray(rng.normal(size=(16, 3)), jnp.float32)
+    x3 = jax.device_put(rng.normal(size=(16, 3)).astype(np.float32))
     return {
         **{"X": X[:30], "y": y[:30], "Xs": X[30:50], "ys": y[30:50], "X_new": X[50:], "y_new": y[50:]},
         **{"floats": floats, "xc": x3, "yc": x3[:, :1], "xt": x3},

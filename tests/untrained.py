@@ -26,9 +26,9 @@ def untrained(make):
     return jax.tree_util.tree_map_with_path(draw, eqx.filter_eval_shape(lambda: make(jr.key(0))))
 
 
-def cnp(dx):
+def cnp(dx, dy=1):
     """The quickest to compile."""
-    return untrained(lambda key: npax.CNP(dx, 1, encoder=(16,), size=16, decoder=(16,), key=key))
+    return untrained(lambda key: npax.CNP(dx, dy, encoder=(16,), size=16, decoder=(16,), key=key))
 
 
 def small():

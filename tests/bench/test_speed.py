@@ -5,11 +5,10 @@ import re
 import sys
 
 import equinox as eqx
-import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 from test_bench_cli import invoke
+from untrained import untrained
 
 import npax
 from npax.bench import ROWS, TILED, Cell, cells, measure, measured, speed, speed_cell, speed_report
@@ -22,22 +21,22 @@ CELL = Cell("targets", "tnp_kr_sa", 100, 10)
 @pytest.fixture(scope="module")
 def points():
     rng = np.random.default_rng(0)
-    return jnp.asarray(rng.normal(size=(7, 2)), jnp.float32), jnp.asarray(rng.normal(size=(7, 1)), jnp.float32)
+    return rng.normal(size=(7, 2)).astype(np.float32), rng.normal(size=(7, 1)).astype(np.float32)
 
 
 def test_the_masked_form_is_the_model(points):
-    model = npax.TNPD(2, 1, attention=npax.DenseAttention(), key=jr.key(0), **SIZES)
-    xt = points[0][:5] + 0.3
-    found, truth = speed_cell.masked(model, *points, xt), eqx.filter_jit(model)(*points, xt)
+    model = untrained(lambda key: npax.TNPD(2, 1, attention=npax.DenseAttention(), key=key, **SIZES))
+    xt = points[0][:5] + np.float32(0.3)
+    found, truth = (eqx.filter_jit(answer)(model, *points, xt) for answer in (speed_cell.masked, type(model).__call__))
     np.testing.assert_allclose(found[0], truth.mean, atol=1e-5)
     np.testing.assert_allclose(found[1], truth.variance, atol=1e-5)
 
 
 def test_chunks_are_the_model(points, monkeypatch):
     monkeypatch.setattr(speed_cell, "CHUNK", 3)
-    model = npax.TNPKR(2, 1, key=jr.key(0), **SIZES)
-    xt = points[0] - 0.2
-    found, truth = speed_cell.chunked(model, *points, xt), eqx.filter_jit(model)(*points, xt)
+    model = untrained(lambda key: npax.TNPKR(2, 1, key=key, **SIZES))
+    xt = points[0] - np.float32(0.2)
+    found, truth = (eqx.filter_jit(answer)(model, *points, xt) for answer in (speed_cell.chunked, type(model).__call__))
     np.testing.assert_allclose(found[0], truth.mean, atol=1e-5)
     np.testing.assert_allclose(found[1], truth.variance, atol=1e-5)
 
@@ -79,7 +78,9 @@ def test_limits_hold(code, limits, outcome, tmp_path):
 
 
 def test_a_cell_runs(capsys, monkeypatch):
-    monkeypatch.setattr(speed_cell.presets, "tnp_kr_sa", lambda dx, dy, key: npax.TNPKR(dx, dy, key=key, **SIZES))
+    monkeypatch.setattr(
+        speed_cell.presets, "tnp_kr_sa", lambda dx, dy, key: untrained(lambda key: npax.TNPKR(dx, dy, key=key, **SIZES))
+    )
     monkeypatch.setattr(sys, "argv", ["speed_cell", json.dumps({"row": "tnp_kr_sa", "nc": 5, "nt": 9})])
     speed_cell.main()
     found = json.loads(capsys.readouterr().out)

@@ -94,13 +94,13 @@ def test_autoregressive_log_prob_of_a_gp_is_its_joint_density_in_any_order(gp, p
     assert np.allclose(found, truth, rtol=2e-3, atol=2e-2)
 
 
-def test_samples_are_reproducible_and_of_the_shape_asked_for(small, problem):
+def test_samples_are_reproducible_and_of_the_shape_asked_for(gp, problem):
     xc, yc, xt = problem
-    first, again, other = (npax.sample(small, xc, yc, xt, n=3, key=jr.key(seed)) for seed in (0, 0, 1))
+    first, again, other = (npax.sample(gp, xc, yc, xt, n=3, key=jr.key(seed)) for seed in (0, 0, 1))
     assert first.shape == (3, 9, 1)
     assert np.array_equal(first, again) and not np.array_equal(first, other)
-    assert npax.sample(small, xc, yc, xt[:0], n=3, key=jr.key(0)).shape == (3, 0, 1)
-    assert npax.sample(small, xc[:0], yc[:0], xt, n=3, key=jr.key(0)).shape == (3, 9, 1)
+    assert npax.sample(gp, xc, yc, xt[:0], n=3, key=jr.key(0)).shape == (3, 0, 1)
+    assert npax.sample(gp, xc[:0], yc[:0], xt, n=3, key=jr.key(0)).shape == (3, 9, 1)
 
 
 def test_noiseless_samples_vary_less(gp, problem):

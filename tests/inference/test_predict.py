@@ -2,9 +2,9 @@ import pickle
 
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
+from untrained import cnp
 
 import npax
 from npax.inference import Exact, Tiled
@@ -73,9 +73,8 @@ def test_refusals(small, data, kind):
     x = data[0]
     with pytest.raises(ValueError, match="up to 3 coordinates, got 4"):
         kind(small, np.zeros((5, 4)), np.zeros((5, 1)))
-    wide = npax.TNPKR(2, 2, blocks=1, size=8, heads=1, head_size=4, hidden=8, key=jr.key(0))
     with pytest.raises(ValueError, match="takes 2 columns of `y`, got 3"):
-        kind(wide, x, np.zeros((30, 3)))
+        kind(cnp(2, dy=2), x, np.zeros((30, 3)))
 
 
 @pytest.mark.parametrize("kind", [Exact, Tiled])

@@ -27,12 +27,12 @@ def test_it_is_finite_for_points_on_a_line_or_in_one_place(x):
         assert np.allclose(Trend(points, np.ones((400, 1)))(points), 1.0)
 
 
-def test_tiles_follow_a_trend_that_is_added(small, x):
+def test_tiles_follow_a_trend_that_is_added(gp, x):
     rng = np.random.default_rng(2)
     y, places = rng.normal(size=(400, 1)), rng.uniform(x.min(0), x.max(0), (30, 2))
     added = 100 * quadratic(x)[:, :1]
-    plain, sloped = (Tiled(small, x, values, size=16)(places) for values in (y, y + added))
+    plain, sloped = (Tiled(gp, x, values, size=16)(places) for values in (y, y + added))
     assert np.allclose(sloped.mean - plain.mean, 100 * quadratic(places)[:, :1], atol=1e-2)
     assert np.allclose(sloped.variance, plain.variance, rtol=1e-2)
-    few = [Tiled(small, x, values, size=64)(places).mean for values in (y, y + added)]
+    few = [Tiled(gp, x, values, size=64)(places).mean for values in (y, y + added)]
     assert not np.allclose(few[1] - few[0], 100 * quadratic(places)[:, :1], atol=1.0)

@@ -1,6 +1,6 @@
 """Pictures of what models do: samples, tasks, attention."""
 
-import jax.numpy as jnp
+import jax
 import jax.random as jr
 import numpy as np
 import pytest
@@ -37,9 +37,13 @@ def test_task_panels_share_the_colours_of_values():
 
 
 def test_attention_maps_show_the_weights_of_a_head(ax):
-    attention = npax.MultiHeadAttention(1, 8, heads=2, key=jr.key(0))
-    xc, xt = jnp.array([[1.0], [-1.0], [0.0]]), jnp.linspace(-2, 2, 6)[:, None]
-    weights = np.asarray(attention.weights(xc, xt))
+    xc, xt = np.array([[1.0], [-1.0], [0.0]], np.float32), np.linspace(-2, 2, 6, dtype=np.float32)[:, None]
+
+    @jax.jit
+    def attend(key, xc, xt):
+        return npax.MultiHeadAttention(1, 8, heads=2, key=key).weights(xc, xt)
+
+    weights = np.asarray(attend(jr.key(0), xc, xt))
     assert weights.shape == (2, 6, 3) and np.allclose(weights.sum(axis=-1), 1, atol=1e-5)
     mesh = plot.attention_matrix(ax, xt, xc, weights[1])
     assert np.allclose(mesh.get_array(), weights[1][:, [1, 2, 0]].T)
