@@ -1,5 +1,7 @@
 """Models whose weights numpy draws, for tests that any weights suit: JAX compiles some programs for every shape."""
 
+import math
+
 import equinox as eqx
 import jax
 import jax.random as jr
@@ -21,7 +23,9 @@ def untrained(make):
         name = getattr(path[-1], "name", None)
         if name in CONSTANTS:
             return jax.device_put(np.full(leaf.shape, CONSTANTS[name], leaf.dtype))
-        return jax.device_put((1.5 * rng.normal(size=leaf.shape) / leaf.shape[-2] ** 0.5).astype(leaf.dtype))
+        return jax.device_put(
+            (1.5 * rng.normal(size=leaf.shape) / math.prod(leaf.shape[-2:-1]) ** 0.5).astype(leaf.dtype)
+        )
 
     return jax.tree_util.tree_map_with_path(draw, eqx.filter_eval_shape(lambda: make(jr.key(0))))
 

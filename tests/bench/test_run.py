@@ -1,6 +1,7 @@
 """Rows: trained once, resumed where they were stopped, scored beside the references."""
 
 import importlib
+import shutil
 
 import jax
 import numpy as np
@@ -21,8 +22,15 @@ def lines(results, name, **options):
     return read(results / f"{Run(name, **options).name}.jsonl")
 
 
+@pytest.fixture(scope="module")
+def references(table, tmp_path_factory):
+    """The folder of the references' results, which take the longest."""
+    return prepare(table, TASKS, tmp_path_factory.mktemp("references"), log=lambda _: None).results
+
+
 @pytest.fixture
-def benchmark(table, tmp_path, rows):
+def benchmark(table, references, tmp_path, rows):
+    shutil.copytree(references, tmp_path / "results")
     return prepare(table, TASKS, tmp_path / "results", log=lambda _: None)
 
 

@@ -13,6 +13,7 @@ import scipy.linalg
 import scipy.special
 import scipy.stats
 from laws import TINY, rotary
+from untrained import cnp, untrained
 
 import npax
 from npax.bench import draw, mean_and_error, score_floor, score_model, score_oracle
@@ -36,22 +37,22 @@ def test_crps_of_a_normal_is_the_closed_form():
 def test_crps_of_a_mixture_is_that_of_its_samples():
     parts = dist.Normal(jnp.array([-2.0, 2.0]), jnp.array([0.1, 1.0]))
     mixture = dist.MixtureSameFamily(dist.Categorical(jnp.array([0.3, 0.7])), parts)
-    samples = np.asarray(mixture.sample(jr.key(0), (200_000,)))
+    samples = np.asarray(jax.jit(lambda key: mixture.sample(key, (200_000,)))(jr.key(0)))
     score_at = jax.jit(lambda y: crps(mixture, y))
     for y in (-2.0, 0.5, 3.0):
-        found = float(score_at(jnp.array(y)))
+        found = float(score_at(np.float32(y)))
         assert abs(found - npax.metrics.crps_samples(np.array([y]), samples[:, None])) < 0.01
     assert abs(found - npax.metrics.crps(np.array([y]), [mixture.mean], [mixture.variance**0.5])) > 0.02
 
 
-def test_scores_of_a_model_are_those_of_npax_metrics(getkey):
+def test_scores_of_a_model_are_those_of_npax_metrics():
     tasks = GPTask(RBFPrior(), nc=5, low=2, grid=4)
     batch, _ = draw(tasks, GROUP + 3, seed=1)
-    model = npax.CNP(2, 1, encoder=(8,), size=8, decoder=(8,), key=getkey())  # takes a coordinate more
+    model = cnp(2)  # takes a coordinate more
     scores = score_model(tasks, batch, model)
     for i in (0, GROUP + 2):
-        task = jax.tree.map(lambda a, i=i: a[i], batch)
-        xc, xt = (jnp.pad(x, ((0, 0), (0, 1))) for x in (task.xc, task.xt))
+        task = jax.tree.map(lambda a, i=i: np.asarray(a)[i], batch)
+        xc, xt = (np.pad(x, ((0, 0), (0, 1))) for x in (task.xc, task.xt))
         found = eqx.filter_jit(model)(xc, task.yc, xt, task.mask_c)
         truth = npax.metrics.score_report(task.yt, found.mean, found.variance**0.5)
         expected = {"nll": "nll", "absolute_error": "mae", "crps": "crps", "covered": "coverage"}
@@ -65,11 +66,11 @@ def test_hidden_targets_do_not_count():
     def scores(y, mask):
         return score(dist.Normal(jnp.zeros(3), 1.0), y, mask)
 
-    hidden = jnp.array([True, False, True])
-    found, same = (scores(jnp.array([0.3, junk, -1.0]), hidden) for junk in (jnp.nan, 7.0))
+    hidden = np.array([True, False, True])
+    found, same = (scores(np.array([0.3, junk, -1.0], np.float32), hidden) for junk in (np.nan, 7.0))
     assert all(np.array_equal(found[name], same[name]) for name in same)
     assert np.allclose(found["absolute_error"], 0.65)
-    assert np.isnan(scores(jnp.zeros(3), jnp.zeros(3, bool))["nll"])
+    assert np.isnan(scores(np.zeros(3, np.float32), np.zeros(3, bool))["nll"])
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_oracle_and_floor_score_new_observations_of_every_task_in_its_place(shif
     oracle, floor = score_oracle(tasks, batch, kernels), score_floor(tasks, batch, nodes=16)
     scales, weights = np.asarray(RBFPrior().quadrature(16)[0].scale, float), RBFPrior().quadrature(16)[1]
     for i in range(0, 200, 20):
-        task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
+        task = jax.tree.map(lambda a, i=i: np.asarray(a)[i], batch)
         truth, _ = numpy_nll(task, float(kernels.scale[i]), 0.2, 0.2)
         assert abs(oracle["nll"][i] - truth.mean()) < 1e-5
         parts = [numpy_nll(task, scale, 0.2, 0.2) for scale in scales]
@@ -134,7 +135,8 @@ def test_mean_and_error():
 def test_scores_of_classes_are_those_of_a_loop(rng):
     logits = 2 * rng.normal(size=(60, 3)).astype(np.float32)
     truth, mask = rng.integers(0, 3, 60), rng.random(60) < 0.8
-    found = score(OneHotCategorical(jnp.asarray(logits)), jnp.eye(3)[truth], jnp.asarray(mask))
+    compiled = jax.jit(lambda logits, yt, mask: score(OneHotCategorical(logits), yt, mask))
+    found = compiled(logits, np.eye(3, dtype=np.float32)[truth], mask)
     p = scipy.special.softmax(logits.astype(float), axis=1)
     nll, brier, covered = [], [], []
     for row, k in zip(p[mask], truth[mask], strict=True):
@@ -148,14 +150,16 @@ def test_scores_of_classes_are_those_of_a_loop(rng):
     assert 0.5 < np.mean(covered) < 1
 
 
-def test_targets_are_scored_in_chunks_and_large_contexts_in_tiles(monkeypatch, getkey):
+def test_targets_are_scored_in_chunks_and_large_contexts_in_tiles(monkeypatch):
     """The same scores as of the whole at once: of any model by chunks, of one that sees all of a context by tiles."""
     module = importlib.import_module("npax.bench.scores")
     tasks = SIRTask(ContextAmongTargets(20, 12), side=9, steps=5)
     batch, _ = draw(tasks, 3, seed=1)
-    model = npax.TNPKR(2, 3, rotary=rotary(2), locations=False, likelihood=Categorical(3), **TINY, key=getkey())
+    model = untrained(
+        lambda key: npax.TNPKR(2, 3, rotary=rotary(2), locations=False, likelihood=Categorical(3), **TINY, key=key)
+    )
     whole = score_model(tasks, batch, model)
-    few = jax.tree.map(lambda a: a[:2], batch)  # another shape, so another program
+    few = jax.tree.map(lambda a: jax.device_put(np.asarray(a)[:2]), batch)  # another shape, so another program
     for name, value in (("CHUNK", 16), ("EXACT", 5)):
         monkeypatch.setattr(module, name, value)
         for score_name, values in score_model(tasks, few, model).items():
@@ -164,8 +168,9 @@ def test_targets_are_scored_in_chunks_and_large_contexts_in_tiles(monkeypatch, g
     assert np.abs(score_model(tasks, few, model)["nll"] - whole["nll"][:2]).max() > 1e-5
 
 
-def test_a_wider_lattice_gets_a_wider_grid(getkey):
+def test_a_wider_lattice_gets_a_wider_grid():
     tasks = SIRTask(ContextAmongTargets(60, 60), side=32, steps=5)
     batch, _ = draw(tasks, 1, seed=1)
-    model = npax.ConvCNP(2, 3, spacing=1 / 4, extent=1.0, blocks=(1,), size=8, likelihood=Categorical(3), key=getkey())
+    options = {"spacing": 1 / 4, "extent": 1.0, "blocks": (1,), "size": 8, "likelihood": Categorical(3)}
+    model = untrained(lambda key: npax.ConvCNP(2, 3, **options, key=key))
     assert np.isfinite(score_model(tasks, batch, model)["nll"]).all()

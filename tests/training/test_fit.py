@@ -9,6 +9,7 @@ import optax
 import pytest
 from laws import finite
 from sines import Sines, fingerprint, tiny, train
+from untrained import untrained
 
 import npax
 from npax.tasks import Curriculum, Stage
@@ -108,7 +109,7 @@ def test_seeds_need_a_function_of_a_key():
 )
 def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
     """Models that map over copies of themselves, or over pairs, within each task; the key of the step is `fit`'s."""
-    start = eqx.filter_jit(model)(jr.key(0))
+    start = untrained(model)
     result = npax.fit(
         start, Sines(), steps=1, key=jr.key(3), batch_size=3, optimizer=optax.sgd(1.0), chunk=1, progress=False
     )
