@@ -23,15 +23,14 @@ def untrained(make):
         name = getattr(path[-1], "name", None)
         if name in CONSTANTS:
             return jax.device_put(np.full(leaf.shape, CONSTANTS[name], leaf.dtype))
-        return jax.device_put(
-            (1.5 * rng.normal(size=leaf.shape) / math.prod(leaf.shape[-2:-1]) ** 0.5).astype(leaf.dtype)
-        )
+        std = 1.5 / math.prod(leaf.shape[-2:-1]) ** 0.5
+        return jax.device_put(rng.normal(0.0, std, leaf.shape).astype(leaf.dtype))
 
     return jax.tree_util.tree_map_with_path(draw, eqx.filter_eval_shape(lambda: make(jr.key(0))))
 
 
 def cnp(dx, dy=1):
-    """The quickest to compile."""
+    """A model that is quick to compile."""
     return untrained(lambda key: npax.CNP(dx, dy, encoder=(16,), size=16, decoder=(16,), key=key))
 
 
