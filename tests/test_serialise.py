@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 import safetensors.numpy
-from laws import BIASES, MODELS
+from laws import BIASES, MODELS, same
 from untrained import untrained
 
 import npax
@@ -23,12 +23,6 @@ from npax.training.checkpoint import pack, unpack
 
 SOURCE = Path(npax.__file__).parent
 answer = eqx.filter_jit(lambda bias, xq, xk: bias(xq, xk))
-
-
-def same(a, b):
-    """As `eqx.tree_equal`, which compiles two programs for every shape."""
-    types = [[type(leaf) for leaf in jax.tree.leaves(tree)] for tree in (a, b)]
-    return types[0] == types[1] and eqx.tree_equal(*jax.device_get((a, b)), typematch=True)
 
 
 @pytest.fixture
