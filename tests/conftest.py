@@ -7,6 +7,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "agg")
 # One thread for each of pytest's workers. With two, jaxlib's batched factorisations can wait for each other for ever.
 os.environ.setdefault("NPROC", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more of them wait for each other, at full speed
 # Most of the time of the tests is compilation: the first flag halves it, the second halves the rest twice. That one is
 # for the versions that are known to have it, since XLA ends the process at a flag that it does not know.
 os.environ.setdefault(

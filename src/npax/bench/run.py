@@ -176,7 +176,7 @@ def _write(
             batch=batch,
             parameters=parameters,
             **_summary(each, floor.get(task)),
-            seconds=round(seconds, 1),
+            seconds=round(seconds, 3),
             skipped=skipped,
             curve=[[step, nll[seed]] for step, nll in curve],
             **about,
