@@ -16,7 +16,7 @@ from npax.bias import GeometricRBFBias, RBFNetworkBias
 from npax.devices import everywhere, global_mesh, one_device_per_core
 from npax.models import presets
 from npax.tasks import RBFPrior, Stage, gp_1d
-from npax.training.fit import _runner, _start
+from npax.training.fit import _run, _start
 
 TRAINED = {"tisa": presets.tnp_kr_sa, "rotary + geometric": presets.tnp_kr_sa_rotary}
 PREDICTING = {
@@ -37,10 +37,12 @@ def train(spec):
     model, stage = _preset(spec["variant"]), Stage(gp_1d(RBFPrior()), spec["batch"])
     optimizer = npax.training.yogi(100_000)
     state = [everywhere(_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True), global_mesh())]
-    run_chunk = _runner(npax.objectives.suited(state[0].model), optimizer, 1, global_mesh())
+    objective = npax.objectives.suited(state[0].model)
 
     def run():
-        state[0], losses = run_chunk(state[0], jr.key(0), stage, spec["steps"])
+        state[0], losses = _run(
+            state[0], jr.key(0), stage, spec["steps"], objective, optimizer, seeds=1, mesh=global_mesh()
+        )
         return losses
 
     return run, parameters(eqx.filter(state[0].model, eqx.is_inexact_array))

@@ -51,6 +51,7 @@ def write(name: str, results: list[dict], ceilings: dict, options) -> None:
         "shipped (heads of 16 channels, 0.38 M parameters), or with the heads of 32 channels that the npax presets "
         f"have. Measured ceilings: {_words(ceilings)}.\n\n"
     )
+    name += options.suffix
     path = write_markdown(name, "Beside dl4bi", text + "\n".join(sections), about)
     write_json(name, {**about, "ceilings": ceilings, "results": results})
     print(f"\n{text}" + "\n".join(sections) + f"\n{path}")
@@ -184,6 +185,7 @@ def _options():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--train-steps", type=int, default=10, help="steps per round")
     parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--suffix", default="", help="of the names of the results, those of another machine say")
     return parser.parse_args()
 
 

@@ -1,0 +1,15 @@
+"""Benchmarks are run by hand, seldom: what they import must be there all the same."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted({*ROOT.glob("benchmarks/*.py"), *ROOT.glob("docs/*.py")} - {ROOT / "benchmarks" / "_side_dl4bi.py"})
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_scripts_find_what_they_import(script, monkeypatch):
+    monkeypatch.syspath_prepend(script.parent)
+    assert "__doc__" in runpy.run_path(str(script), run_name="imported")
