@@ -81,13 +81,13 @@ def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     assert reg.strategy_ == "exact"
 
 
-def test_fine_tuning_is_part_of_fit_where_asked_for(tiny, rng):
+def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
     X = rng.uniform(0, 10, (200, 2))
     y = np.sin(X[:, 0])
-    reg = npax.NeuralProcessRegressor(tiny, tile_size=32, strategy="tiled").fit(X, y, finetune=8)
+    reg = npax.NeuralProcessRegressor(small, tile_size=32, strategy="tiled").fit(X, y, finetune=8)
     assert [step for step, _ in reg.finetuned_.validation] == [*range(9)]
     assert reg.model_ is reg.finetuned_.model and np.isfinite(reg.predict(X[:5])).all()
-    assert reg.fit(X, y).finetuned_ is None and reg.model_ is tiny
+    assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
     with pytest.raises(ValueError, match="`finetune` must be a number of steps"):
         reg.fit(X, y, finetune=-1)
 
