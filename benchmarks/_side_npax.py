@@ -40,9 +40,7 @@ def train(spec):
     objective = npax.objectives.suited(state[0].model)
 
     def run():
-        state[0], losses = _run(
-            state[0], jr.key(0), stage, spec["steps"], objective, optimizer, seeds=1, mesh=global_mesh()
-        )
+        state[0], losses = _run(state[0], jr.key(0), stage, spec["steps"], objective, optimizer, 1, global_mesh())
         return losses
 
     return run, parameters(eqx.filter(state[0].model, eqx.is_inexact_array))

@@ -1,5 +1,7 @@
 """The training loop."""
 
+import importlib
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -36,6 +38,17 @@ def test_a_second_fit_alike_compiles_nothing():
     assert len(traced) == first > 0
     train(6, objective=objective)  # another schedule
     assert len(traced) > first
+
+
+def test_of_many_different_fits_few_are_kept(monkeypatch):
+    module = importlib.import_module("npax.training.fit")
+    monkeypatch.setattr(module, "PROGRAMS", 2)
+    module._program.clear_cache()
+    sizes = []
+    for steps in (1, 2, 3, 5):
+        train(steps, chunk=1)
+        sizes.append(module._program._cache_size())
+    assert sizes == [1, 2, 0, 1]
 
 
 def test_broken_tasks_are_skipped_and_counted():

@@ -1,6 +1,7 @@
 """Training: a flat, visible loop."""
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Int, PRNGKeyArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -24,6 +25,9 @@ from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
 from .optimizers import muon
+
+PROGRAMS = 8
+"""Compiled trainings that are kept for a `fit` alike: each may take 100 MB."""
 
 
 class TrainState(eqx.Module):
@@ -162,6 +166,8 @@ def fit(
         finally:
             if folder is not None and int(state.step) > first:
                 write_checkpoint(folder, int(state.step), state, {"steps": steps})
+    if _program._cache_size() > PROGRAMS:  # pyright: ignore[reportAttributeAccessIssue]
+        _program.clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
     state = here(state)
     if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
         evaluations.append((done, evaluate(state.model)))
@@ -190,15 +196,24 @@ def _start(model, optimizer, seeds, key, drawn):
     return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
 
 
-@eqx.filter_jit
-def _run(state, key, stage, length, objective, optimizer, seeds, mesh: Mesh):
-    """`length` steps: the new state and the losses `[length]` or `[length seeds]`.
+def _run(state, key, stage, length, *how):
+    """`length` steps: the new state and the losses `[length]` or `[length seeds]`. `how`: objective, optimiser, seeds
+    and mesh.
 
-    All that the steps depend on is an argument, so that a second `fit` alike compiles nothing."""
-    arrays, rest = eqx.partition((state, stage, objective), eqx.is_array)
+    All that the steps depend on is an argument of one program, so that a second `fit` alike compiles nothing."""
+    arrays, rest = eqx.partition((state, key, stage, length, *how), eqx.is_array)
+    leaves, structure = jax.tree.flatten(rest)
+    arrays, losses = _program(arrays, tuple(leaves), structure)
+    return eqx.combine(arrays, rest[0]), losses
 
-    def on_device(arrays, key):
-        state, stage, objective = eqx.combine(arrays, rest)
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def _program(arrays, leaves, structure):
+    rest = jax.tree.unflatten(structure, leaves)
+    length, optimizer, seeds, mesh = rest[3], *rest[5:]
+
+    def on_device(arrays):
+        state, key, stage, _, objective, *_ = eqx.combine(arrays, rest)
 
         def step(model, opt_state, key):
             return _step(model, opt_state, stage, key, objective, optimizer, mesh)
@@ -216,9 +231,7 @@ def _run(state, key, stage, length, objective, optimizer, seeds, mesh: Mesh):
 
         return jax.lax.scan(body, eqx.filter(state, eqx.is_array), length=length)
 
-    on_devices = jax.shard_map(on_device, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)
-    arrays, losses = on_devices(arrays, key)
-    return eqx.combine(arrays, rest[0]), losses
+    return jax.shard_map(on_device, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(arrays)
 
 
 def _step(model, opt_state, stage, key, objective, optimizer, mesh):
