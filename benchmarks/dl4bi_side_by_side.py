@@ -185,7 +185,7 @@ def _options():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--train-steps", type=int, default=10, help="steps per round")
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--suffix", default="", help="of the names of the results, those of another machine say")
+    parser.add_argument("--suffix", default="", help="of the result files, to keep those of another machine")
     return parser.parse_args()
 
 

@@ -1,11 +1,10 @@
 import equinox as eqx
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pytest
 import tinygp
+import untrained
 
-import npax
 from npax.gp import exact_posterior
 from npax.likelihoods import FunctionAndNoise
 from npax.models import AbstractConditionalNeuralProcess
@@ -15,20 +14,8 @@ SCALE, NOISE = 0.7, 0.1
 
 @pytest.fixture(scope="session")
 def small():
-    """A small untrained model of the shipped model's kind: three coordinates, translation equivariant."""
-    return npax.TNPKR(
-        3,
-        1,
-        bias=lambda key: npax.GeometricRBFBias(2, key=key),
-        locations=False,
-        likelihood=FunctionAndNoise(1),
-        blocks=2,
-        size=16,
-        heads=2,
-        head_size=8,
-        hidden=32,
-        key=jr.key(0),
-    )
+    """An untrained model of the shipped model's kind: three coordinates, translation equivariant."""
+    return untrained.small()
 
 
 class SquaredExponentialGP(AbstractConditionalNeuralProcess):

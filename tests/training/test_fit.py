@@ -40,6 +40,33 @@ def test_a_second_fit_alike_compiles_nothing():
     assert len(traced) > first
 
 
+class Weighted(eqx.Module):
+    """An objective with an array of numpy's."""
+
+    weight: np.ndarray
+
+    def __call__(self, model, task, key):
+        return self.weight * npax.objectives.nll(model, task, key)
+
+
+def test_objectives_may_hold_arrays_of_numpy():
+    once, twice = (train(4, objective=Weighted(np.full((), weight, np.float32))) for weight in (1, 2))
+    assert np.isclose(2 * once.losses[0], twice.losses[0], rtol=1e-5)
+
+
+def test_the_same_arguments_give_the_same_optimizer():
+    for make in (npax.training.muon, npax.training.adamw, npax.training.yogi):
+        assert make(10) is make(10) is not make(11)
+
+    class Schedule:
+        __hash__ = None
+
+        def __call__(self, steps, peak):
+            return peak
+
+    assert npax.training.muon(10, schedule=Schedule()).update is not None
+
+
 def test_of_many_different_fits_few_are_kept(monkeypatch):
     module = importlib.import_module("npax.training.fit")
     monkeypatch.setattr(module, "PROGRAMS", 2)

@@ -5,7 +5,7 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jax.sharding import PartitionSpec as P
+from jax.sharding import Mesh, PartitionSpec as P
 from jaxtyping import Array, Int, PRNGKeyArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -27,7 +27,7 @@ from .checkpoint import read_checkpoint, write_checkpoint
 from .optimizers import muon
 
 PROGRAMS = 8
-"""Compiled trainings that are kept for a `fit` alike: each may take 100 MB."""
+"""Compiled trainings that are kept for a `fit` alike, each of some 100 MB; beyond this number all are forgotten."""
 
 
 class TrainState(eqx.Module):
@@ -196,42 +196,57 @@ def _start(model, optimizer, seeds, key, drawn):
     return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
 
 
-def _run(state, key, stage, length, *how):
-    """`length` steps: the new state and the losses `[length]` or `[length seeds]`. `how`: objective, optimiser, seeds
-    and mesh.
+class _Chunk(NamedTuple):
+    """All that some steps depend on, and thus what tells their program from others."""
 
-    All that the steps depend on is an argument of one program, so that a second `fit` alike compiles nothing."""
-    arrays, rest = eqx.partition((state, key, stage, length, *how), eqx.is_array)
+    state: TrainState
+    key: PRNGKeyArray
+    stage: Stage
+    length: int
+    objective: Callable
+    optimizer: optax.GradientTransformation
+    seeds: int
+    mesh: Mesh
+
+
+def _run(*chunk):
+    """The new state and the losses, `[length]` or `[length seeds]`, of a `_Chunk`. A second one alike compiles nothing,
+    whichever `fit` it belongs to."""
+    arrays, rest = eqx.partition(_Chunk(*chunk), _is_array)
     leaves, structure = jax.tree.flatten(rest)
     arrays, losses = _program(arrays, tuple(leaves), structure)
-    return eqx.combine(arrays, rest[0]), losses
+    return eqx.combine(arrays, rest.state), losses
+
+
+def _is_array(leaf):
+    """As `equinox.is_array`, and numpy's arrays, which tasks and objectives may hold."""
+    return isinstance(leaf, jax.Array | np.ndarray)
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def _program(arrays, leaves, structure):
     rest = jax.tree.unflatten(structure, leaves)
-    length, optimizer, seeds, mesh = rest[3], *rest[5:]
 
     def on_device(arrays):
-        state, key, stage, _, objective, *_ = eqx.combine(arrays, rest)
+        chunk = eqx.combine(arrays, rest)
 
         def step(model, opt_state, key):
-            return _step(model, opt_state, stage, key, objective, optimizer, mesh)
+            return _step(model, opt_state, chunk.stage, key, chunk.objective, chunk.optimizer, chunk.mesh)
 
         def body(arrays, _):
-            state = eqx.combine(arrays, rest[0])
-            step_key = jr.fold_in(key, state.step)
-            if seeds == 1:
+            state = eqx.combine(arrays, rest.state)
+            step_key = jr.fold_in(chunk.key, state.step)
+            if chunk.seeds == 1:
                 model, opt_state, loss, bad = step(state.model, state.opt_state, step_key)
             else:
-                keys = jr.split(step_key, seeds)
+                keys = jr.split(step_key, chunk.seeds)
                 model, opt_state, loss, bad = eqx.filter_vmap(step)(state.model, state.opt_state, keys)
             state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
             return eqx.filter(state, eqx.is_array), loss
 
-        return jax.lax.scan(body, eqx.filter(state, eqx.is_array), length=length)
+        return jax.lax.scan(body, arrays.state, length=chunk.length)
 
-    return jax.shard_map(on_device, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(arrays)
+    return jax.shard_map(on_device, mesh=rest.mesh, in_specs=P(), out_specs=P(), check_vma=False)(arrays)
 
 
 def _step(model, opt_state, stage, key, objective, optimizer, mesh):

@@ -12,25 +12,36 @@ from optax.contrib import MuonDimensionNumbers, muon as optax_muon
 Make = TypeVar("Make", bound=Callable)
 
 
-def remembered(make: Make) -> Make:
-    """The same arguments give the same optimiser, so that a second `fit` with them compiles nothing."""
-    return cast(Make, functools.cache(make))
+def _remembered(make: Make) -> Make:
+    """The same arguments give the same optimiser, so that a second `fit` with them compiles nothing; arguments without
+    a hash, such as arrays, a new one each time."""
+    known = functools.lru_cache(make)
+
+    @functools.wraps(make)
+    def optimizer(*args, **kwargs):
+        try:
+            hash((args, *kwargs.values()))
+        except TypeError:
+            return make(*args, **kwargs)
+        return known(*args, **kwargs)
+
+    return cast(Make, optimizer)
 
 
-@remembered
+@_remembered
 def yogi(steps: int, learning_rate: float = 1e-3) -> optax.GradientTransformation:
     """KR2's optimiser: Yogi, one cosine down to zero, gradient norm clipped at 3."""
     return optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(learning_rate, steps)))
 
 
-@remembered
+@_remembered
 def adamw(steps: int, learning_rate: float = 1e-3, weight_decay: float = 1e-4) -> optax.GradientTransformation:
     """AdamW with warm-up and cosine, gradient norm clipped at 3."""
     schedule = warmup_cosine(steps, learning_rate)
     return optax.chain(optax.clip_by_global_norm(3.0), optax.adamw(schedule, weight_decay=weight_decay))
 
 
-@remembered
+@_remembered
 def muon(
     steps: int, learning_rate: float = 1e-2, adam_learning_rate: float = 1.5e-3, *, schedule=None
 ) -> optax.GradientTransformation:
