@@ -55,7 +55,15 @@ _product.defvjp(_forward, _backward)
 @custom_vmap
 def _gradient_of_weight(x, d_y, w):
     """`x.T @ d_y`; `w` is there to tell whether it is shared."""
-    return jax.lax.dot_general(x, d_y, (((0,), (0,)), ((), ())))
+    # XLA's CPU backend copies what stands on the left, transposed: let it be the narrower of the two. The barrier keeps
+    # it from changing sides again.
+    if x.shape[-1] > d_y.shape[-1]:
+        return jax.lax.optimization_barrier(_over_rows(d_y, x)).T
+    return _over_rows(x, d_y)
+
+
+def _over_rows(a, b):
+    return jax.lax.dot_general(a, b, (((0,), (0,)), ((), ())))
 
 
 @_gradient_of_weight.def_vmap

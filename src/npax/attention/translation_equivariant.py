@@ -1,11 +1,11 @@
 from collections.abc import Callable
 from functools import partial
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..turns import in_turns
 from .dense import hide, softmax
 
 
@@ -67,37 +67,21 @@ def translation_equivariant_attention(
 def _read(operands, mask, together):
     """One piece. Neither its forward nor its backward pass leaves anything of the pairs behind; the tasks of a batch
     take turns, `together` at a time."""
-    return _in_turn(_all_pairs, together)(operands, mask)
+    return in_turns(_all_pairs, together)(operands, mask)
 
 
 def _read_fwd(operands, mask, together):
-    return _in_turn(_all_pairs, together)(operands, mask), (operands, mask)
+    return in_turns(_all_pairs, together)(operands, mask), (operands, mask)
 
 
 def _read_bwd(together, residuals, d_out):
     def pull(operands, mask, d_out):
         return jax.vjp(lambda operands: _all_pairs(operands, mask), operands)[1](d_out)[0]
 
-    return _in_turn(pull, together)(*residuals, d_out), None  # nothing flows to the mask
+    return in_turns(pull, together)(*residuals, d_out), None  # nothing flows to the mask
 
 
 _read.defvjp(_read_fwd, _read_bwd)
-
-
-def _in_turn(function, together):
-    """The function, of which `vmap` computes at most `together` at a time."""
-    turn = jax.custom_batching.custom_vmap(function)
-
-    @turn.def_vmap
-    def _(size, batched, *arguments):
-        each, shared = eqx.partition(arguments, tuple(batched))
-
-        group = max(n for n in range(1, min(together, size) + 1) if size % n == 0)
-        step = turn if group == 1 else function
-        out = jax.lax.map(lambda each: step(*eqx.combine(each, shared)), each, batch_size=None if group == 1 else group)
-        return out, jax.tree.map(lambda _: True, out)
-
-    return turn
 
 
 def _all_pairs(operands, mask):

@@ -154,7 +154,11 @@ class MLP(eqx.Module):
         """The network with the scale and shift of `norm` inside: it takes what is only standardised."""
         return eqx.tree_at(lambda m: m.layers[0], self, norm.before(self.layers[0]))
 
-    def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
+    def hidden(self, x: Float[Array, "n size_in"]) -> Float[Array, "n width"]:
+        """The last hidden layer: what the last affine map takes."""
         for layer in self.layers[:-1]:
             x = self.activation(layer(x))
-        return self.layers[-1](x)
+        return x
+
+    def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
+        return self.layers[-1](self.hidden(x))
