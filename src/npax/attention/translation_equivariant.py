@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..matmul import as_now
 from ..turns import in_turns
 from .dense import hide, softmax
 
@@ -19,7 +20,7 @@ def translation_equivariant_attention(
     xq: Float[Array, "nq dx"],
     xk: Float[Array, "nk dx"],
     mask: Bool[Array, " nk"] | None = None,
-    block: int = 2**13,
+    block: int = 2**11,
 ) -> tuple[Float[Array, "heads nq dv"], Float[Array, "nq dx"]]:
     r"""Attention that sees locations through their differences, and may move them (TE eq. 7, 8, 10):
 
@@ -39,7 +40,7 @@ def translation_equivariant_attention(
     do not depend on it. The gradient computes each block again.
 
     **Cost:** nq nk passes through each network: far more than attention itself. Memory O(block hidden).
-    **Good values:** `block` 4,096 to 8,192 on CPUs, where activations must stay in the cache (half the time of all
+    **Good values:** `block` 1,024 to 4,096 on CPUs, where activations must stay in the cache (half the time of all
     tasks of a training batch at once); as many as memory holds on GPUs.
     """
     if block < 1:
@@ -53,7 +54,7 @@ def translation_equivariant_attention(
 
     def read(piece):
         q, xq = piece
-        return _read((q, k, v, rho, phi, xq, xk), mask, max(1, block // max(rows * nk, 1)))
+        return _read((q, k, v, rho, phi, xq, xk), mask, max(1, block // max(rows * nk, 1)), as_now())
 
     if count == 1:
         return read((q, xq))
@@ -63,20 +64,21 @@ def translation_equivariant_attention(
     return jnp.moveaxis(out, 0, 1).reshape(len(q), -1, v.shape[2])[:, :nq], moved.reshape(-1, xq.shape[2])[:nq]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _read(operands, mask, together):
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _read(operands, mask, together, promise):
     """One piece. Neither its forward nor its backward pass leaves anything of the pairs behind; the tasks of a batch
     take turns, `together` at a time."""
     return in_turns(_all_pairs, together)(operands, mask)
 
 
-def _read_fwd(operands, mask, together):
+def _read_fwd(operands, mask, together, promise):
     return in_turns(_all_pairs, together)(operands, mask), (operands, mask)
 
 
-def _read_bwd(together, residuals, d_out):
+def _read_bwd(together, promise, residuals, d_out):
     def pull(operands, mask, d_out):
-        return jax.vjp(lambda operands: _all_pairs(operands, mask), operands)[1](d_out)[0]
+        with promise():
+            return jax.vjp(lambda operands: _all_pairs(operands, mask), operands)[1](d_out)[0]
 
     return in_turns(pull, together)(*residuals, d_out), None  # nothing flows to the mask
 

@@ -8,6 +8,7 @@ from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ..matmul import as_now
 from ..turns import in_turns
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 
@@ -79,7 +80,7 @@ def _sum_hidden(encoder, xt, xc, yc, mask, block):
     rows, nc = max(xt.shape[0], 1), max(xc.shape[0], 1)
     count = -(-nc // max(SIDE, block // rows))
     xc, yc, mask = (_in_blocks(a, count) for a in (xc, yc, mask))
-    return _sum_blocks((encoder, xt, xc, yc), mask, max(1, block // (rows * nc)))
+    return _sum_blocks((encoder, xt, xc, yc), mask, max(1, block // (rows * nc)), as_now())
 
 
 def _in_blocks(a, count):
@@ -89,18 +90,19 @@ def _in_blocks(a, count):
     return a.reshape(count, side, *a.shape[1:])
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _sum_blocks(operands, mask, together):
+@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _sum_blocks(operands, mask, together, promise):
     """Nothing of the pairs stays behind for the backward pass: the gradient of a sum needs no more than each block."""
     return in_turns(_forward, together)(operands, mask)
 
 
-def _sum_blocks_fwd(operands, mask, together):
+def _sum_blocks_fwd(operands, mask, together, promise):
     return in_turns(_forward, together)(operands, mask), (operands, mask)
 
 
-def _sum_blocks_bwd(together, residuals, d_out):
-    return in_turns(_backward, together)(*residuals, d_out), None  # nothing flows to the mask
+def _sum_blocks_bwd(together, promise, residuals, d_out):
+    with promise():
+        return in_turns(_backward, together)(*residuals, d_out), None  # nothing flows to the mask
 
 
 _sum_blocks.defvjp(_sum_blocks_fwd, _sum_blocks_bwd)

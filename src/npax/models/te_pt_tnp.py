@@ -89,7 +89,7 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         heads: int = 4,
         head_size: int = 16,
         hidden: int = 128,
-        block: int = 2**13,
+        block: int = 2**11,
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, block=block)

@@ -51,7 +51,7 @@ class TETNP(AbstractConditionalNeuralProcess):
         heads: int = 4,
         head_size: int = 32,
         hidden: int = 256,
-        block: int = 2**13,
+        block: int = 2**11,
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, block=block)
