@@ -63,9 +63,8 @@ def _mix_fwd(a, anchors):
 def _mix_bwd(residuals, d_out):
     a, anchors = residuals
     rungs = [f for _, f in zip(range(a.shape[1]), ladder(anchors), strict=False)]
-    flat = d_out.reshape(a.shape[0], -1)
-    # The rung on the left: on the right it would be a column, which XLA fills an element at a time.
-    d_a = jnp.stack([f.reshape(-1) @ flat.T for f in rungs], axis=1)
+    flat = jnp.stack([f.reshape(-1) for f in rungs])
+    d_a = jnp.matmul(d_out.reshape(a.shape[0], -1), flat.T, precision="highest")
     # df_s / df = n f^(n-1) without a division: each rung's slope is 4 f_(s-1)^3 times that of the rung below.
     d_anchors = [jnp.zeros_like(f) for f in anchors]
     slope = jnp.ones_like(anchors[0])
