@@ -61,11 +61,11 @@ class RCNP(AbstractConditionalNeuralProcess):
         return clean(xc, yc, mask)
 
     def decode(self, state, xt):
-        mask, nt = state[2], xt.shape[0]
+        (xc, yc, mask), nt = state, xt.shape[0]
         count = max(1, -(-nt // max(1, self.block // SIDE)))
         rows = -(-nt // count)
         pieces = jnp.pad(xt, ((0, count * rows - nt), (0, 0))).reshape(count, rows, self.dx)
-        hidden = jax.lax.map(lambda xt: _sum_hidden(self.encoder, xt, *state, self.block), pieces)
+        hidden = jax.lax.map(lambda xt: _sum_hidden(self.encoder, xt, xc, yc, mask, self.block), pieces)
         n = jnp.sum(mask.astype(xt.dtype))
         encoded = self.encoder.layers[-1](hidden.reshape(count * rows, -1)[:nt] / jnp.maximum(n, 1.0))
         return self.decoder(jnp.where(n > 0, encoded, 0.0))
@@ -112,8 +112,8 @@ def _forward(operands, mask):
     encoder, xt, xc, yc = operands
 
     def absorb(total, block):
-        mask = block[2]
-        return jax.lax.cond(jnp.any(mask), lambda: total + _one_block(encoder, xt, *block), lambda: total), None
+        xc, yc, mask = block
+        return jax.lax.cond(jnp.any(mask), lambda: total + _one_block(encoder, xt, xc, yc, mask), lambda: total), None
 
     width = encoder.layers[-1].weight.shape[0]
     return jax.lax.scan(absorb, jnp.zeros((xt.shape[0], width), xt.dtype), (xc, yc, mask))[0]
