@@ -113,7 +113,7 @@ def _forward(operands, mask):
 
     def absorb(total, block):
         xc, yc, mask = block
-        return jax.lax.cond(jnp.any(mask), lambda: total + _one_block(encoder, xt, xc, yc, mask), lambda: total), None
+        return jax.lax.cond(jnp.any(mask), lambda: total + _one_block(mask, encoder, xt, xc, yc), lambda: total), None
 
     width = encoder.layers[-1].weight.shape[0]
     return jax.lax.scan(absorb, jnp.zeros((xt.shape[0], width), xt.dtype), (xc, yc, mask))[0]
@@ -127,7 +127,7 @@ def _backward(operands, mask, d_out):
         wanted = (encoder, xt, xc, yc)
         d_encoder, d_xt, *d_points = jax.lax.cond(
             jnp.any(mask),
-            lambda: jax.vjp(lambda *wanted: _one_block(*wanted, mask), *wanted)[1](d_out),
+            lambda: jax.vjp(partial(_one_block, mask), *wanted)[1](d_out),
             lambda: jax.tree.map(jnp.zeros_like, wanted),
         )
         return jax.tree.map(jnp.add, total, (d_encoder, d_xt)), tuple(d_points)
@@ -137,7 +137,7 @@ def _backward(operands, mask, d_out):
     return d_encoder, d_xt, d_xc, d_yc
 
 
-def _one_block(encoder, xt, xc, yc, mask):
+def _one_block(mask, encoder, xt, xc, yc):
     away = xt[:, None, :] - xc[None, :, :]
     pairs = jnp.concatenate([away, jnp.broadcast_to(yc[None], (*away.shape[:2], yc.shape[1]))], axis=-1)
     hidden = encoder.hidden(pairs.reshape(-1, pairs.shape[-1])).reshape(*away.shape[:2], -1)
