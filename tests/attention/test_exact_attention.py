@@ -84,6 +84,12 @@ def test_scan_equals_the_float64_reference_for_every_bias(bias):
     assert_equal(value_and_gradients(scan, *drawn), true)
 
 
+@pytest.mark.parametrize("bias", ["sum", "none"])
+def test_scan_in_blocks_much_wider_than_a_head_equals_the_float64_reference(bias):
+    drawn, true = case(bias)
+    assert_equal(value_and_gradients(functools.partial(npax.scan_attention, block=5 * D), *drawn), true)
+
+
 @pytest.mark.parametrize("bias", [*WITH_TILE, "none"])
 def test_fused_equals_the_float64_reference_for_every_bias_with_a_tile(bias):
     drawn, true = case(bias)
@@ -155,6 +161,17 @@ def test_a_shift_of_all_logits_changes_nothing(attend, by, getkey):
     rounding = np.spacing(np.float32(abs(by)))
     for got, want in ((d_q, true_q), (d_k, true_k), (d_v, true_v)):
         assert reference.relative(got, want) < 2 * rounding
+
+
+@pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
+def test_low_logits_beside_a_whole_block_of_hidden_keys(attend, getkey):
+    operands, _, weight = draw_on_lattice(getkey())
+    mask = jax.device_put(np.arange(NK) < BLOCK)
+    out, grads = value_and_gradients(attend, with_bias(operands, Shift(-1e4)), mask, weight)
+    true, true_grads = truth(operands, mask, weight)
+    assert reference.relative(out, true) < 1e-5
+    for got, want in zip(grads[:3], true_grads[:3], strict=True):
+        assert reference.relative(got, want) < 2 * np.spacing(np.float32(1e4))
 
 
 def test_a_softmax_without_its_maximum_fails_under_the_same_shift(getkey):

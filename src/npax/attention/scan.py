@@ -171,8 +171,8 @@ def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
             # The block's own maximum is a second reader of the scores. For one alone XLA's CPU backend makes bias and
             # exponential in one loop, which it does not vectorise: with TISA a gradient takes twice as long.
             top = jnp.max(s, axis=-1, initial=-jnp.inf)
-            top = jnp.where(jnp.isfinite(top), top, 0.0)
-            p = jnp.exp(s - top[..., None]) * jnp.exp(top - log_total)[..., None]
+            pivot = jnp.where(jnp.isfinite(top), top, 0.0)
+            p = jnp.exp(s - pivot[..., None]) * jnp.exp(top - log_total)[..., None]
             d_s = p * (jnp.einsum("hqd,hkd->hqk", d_out, v) - delta[..., None])
             (d_biasi, d_xqi, d_xki) = pull(None if b is None else d_s)[0]
             d_qi = jnp.einsum("hqk,hkd->hqd", d_s, k) * scale
