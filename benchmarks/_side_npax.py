@@ -2,14 +2,13 @@
 
 import json
 import sys
-import time
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import optax
-from _worker import parameters, serve
+from _worker import best, parameters, serve
 
 import npax
 from npax.bias import GeometricRBFBias, RBFNetworkBias
@@ -77,20 +76,10 @@ def ceilings():
     a, row = jnp.ones((2048, 2048)), jnp.linspace(-5.0, 0.0, 1 << 24)
     size = row.size * 4 / 1e9
     return {
-        "matmul_gflops": 2 * 2048**3 / 1e9 / _best(jax.jit(jnp.matmul), a, a),
-        "exp_g_per_s": row.size / 1e9 / _best(jax.jit(lambda x: jnp.sum(jnp.exp(x))), row),
-        "copy_gb_per_s": 2 * size / _best(jax.jit(lambda x: x + 1), row),
+        "matmul_gflops": 2 * 2048**3 / 1e9 / best(jax.jit(jnp.matmul), a, a),
+        "exp_g_per_s": row.size / 1e9 / best(jax.jit(lambda x: jnp.sum(jnp.exp(x))), row),
+        "copy_gb_per_s": 2 * size / best(jax.jit(lambda x: x + 1), row),
     }
-
-
-def _best(function, *arguments, repeats=10):
-    jax.block_until_ready(function(*arguments))
-    seconds = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
 
 
 if __name__ == "__main__":

@@ -15,15 +15,16 @@ import json
 import os
 import subprocess
 import sys
-import time
 
+import jax
+import jax.numpy as jnp
+import jax.random as jr
 from _report import circumstances, table, write_json, write_markdown
+from _worker import best
 
-CONTENDERS = {
-    "one core": {"core": True},
-    "all cores, operations shared": {},
-    "all cores, a device each": {"devices": True},
-}
+import npax
+from npax.devices import cores, everywhere, local_mesh, split
+
 HEADS, SIZE, BLOCKS = 4, 32, (128, 256, 512, 1024)
 BIASES = {"none": 0.0, "geometric": 2 / HEADS, "TISA": 5.0}
 """Exponentials per pair and head beside that of the softmax."""
@@ -31,22 +32,22 @@ BIASES = {"none": 0.0, "geometric": 2 / HEADS, "TISA": 5.0}
 
 def main() -> None:
     options = _options()
-    if options.contender:
+    if options.measure:
         print(json.dumps(measure(options)))
         return
+    call = [sys.executable, __file__, "--measure", "--points", str(options.points), "--rounds", str(options.rounds)]
+    contenders = {
+        "one core": (["taskset", "-c", str(min(os.sched_getaffinity(0))), *call], {}),
+        "all cores, operations shared": (call, {}),
+        "all cores, a device each": (call, {"JAX_NUM_CPU_DEVICES": str(cores())}),
+    }
     results = {}
-    for name, how in CONTENDERS.items():
-        environment = dict(os.environ)
-        if how.get("devices"):
-            environment["JAX_NUM_CPU_DEVICES"] = str(len(os.sched_getaffinity(0)))
-        call = [sys.executable, __file__, "--contender", name, "--points", str(options.points)]
-        call += ["--rounds", str(options.rounds)]
-        prefix = ["taskset", "-c", str(min(os.sched_getaffinity(0)))] if how.get("core") else []
-        done = subprocess.run(prefix + call, env=environment, capture_output=True, text=True, check=True)
+    for name, (command, environment) in contenders.items():
+        done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
         results[name] = json.loads(done.stdout.splitlines()[-1])
-        if not how.get("core"):  # measured on all of them they are lower, by what it takes to share an operation
-            one, cores = results["one core"]["ceilings"], len(os.sched_getaffinity(0))
-            results[name]["ceilings"] = {kind: cores * ceiling for kind, ceiling in one.items()}
+        if name != "one core":  # measured on all of them they are lower, by what it takes to share an operation
+            one = results["one core"]["ceilings"]
+            results[name]["ceilings"] = {kind: cores() * ceiling for kind, ceiling in one.items()}
         print(f"{name}: {results[name]['ceilings']}", flush=True)
         print(table(*_rows(results[name])), flush=True)
     about = circumstances()
@@ -56,20 +57,12 @@ def main() -> None:
 
 def measure(options) -> dict:
     """Ceilings, and seconds of the forward pass and of a gradient by bias and block, best of `rounds`."""
-    import jax
-    import jax.numpy as jnp
-    import jax.random as jr
-
-    from npax.attention.scan import scan_attention
-    from npax.bias import GeometricRBFBias, RBFNetworkBias
-    from npax.devices import everywhere, local_mesh, split
-
     n, mesh = options.points, local_mesh()
     q, k, v, d = (jr.normal(jr.key(i), (HEADS, n, SIZE)) for i in range(4))
     x = jr.uniform(jr.key(4), (n, 2), minval=-2.0, maxval=2.0)
-    biases = {"none": None, "geometric": GeometricRBFBias(HEADS, key=jr.key(5))}
-    biases["TISA"] = RBFNetworkBias(HEADS, key=jr.key(5))
-    best = functools.partial(_best, rounds=options.rounds)
+    biases = {"none": None, "geometric": npax.GeometricRBFBias(HEADS, key=jr.key(5))}
+    biases["TISA"] = npax.RBFNetworkBias(HEADS, key=jr.key(5))
+    timed = functools.partial(best, repeats=options.rounds)
     rows = []
     for name, bias in biases.items():
         for block in BLOCKS:
@@ -77,23 +70,20 @@ def measure(options) -> dict:
             def attend(shared, parts, block=block):
                 bias, k, v, x = shared
                 q, xq = jnp.swapaxes(parts[0], 0, 1), parts[1]
-                return scan_attention(q, k, v, bias=bias, xq=xq, xk=x, block=block)
+                return npax.scan_attention(q, k, v, bias=bias, xq=xq, xk=x, block=block)
 
             def loss(learned, x, attend=attend):
                 (bias, k, v), q = learned
                 return jnp.sum(split(attend, mesh, axis=1)((bias, k, v, x), (jnp.swapaxes(q, 0, 1), x)) * d)
 
             parts = everywhere((((bias, k, v), q), x), mesh)
-            forward = best(jax.jit(loss), *parts)
-            gradient = best(jax.jit(jax.grad(loss)), *parts)
+            forward = timed(jax.jit(loss), *parts)
+            gradient = timed(jax.jit(jax.grad(loss)), *parts)
             rows.append({"bias": name, "block": block, "forward": forward, "gradient": gradient})
-    return {"devices": mesh.size, "ceilings": _ceilings(best), "rows": rows, "pairs": HEADS * n * n}
+    return {"devices": mesh.size, "ceilings": _ceilings(), "rows": rows, "pairs": HEADS * n * n}
 
 
-def _ceilings(best):
-    import jax
-    import jax.numpy as jnp
-
+def _ceilings():
     q, s = jnp.ones((HEADS, 512, SIZE)), jnp.ones((HEADS, 512, 512))
     a, row = jnp.ones((2048, 2048)), jnp.linspace(-5.0, 0.0, 1 << 24)
     small = row[: 1 << 18]
@@ -114,18 +104,6 @@ def _ceilings(best):
         ),
         "copy_gb_per_s": 8 * row.size / 1e9 / best(jax.jit(lambda x: x + 1), row),
     }
-
-
-def _best(function, *arguments, rounds):
-    import jax
-
-    jax.block_until_ready(function(*arguments))
-    seconds = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        jax.block_until_ready(function(*arguments))
-        seconds.append(time.perf_counter() - started)
-    return min(seconds)
 
 
 PASSES = {"forward": (2, 1), "gradient": (7, 2)}
@@ -176,7 +154,7 @@ def _options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=2048, help="queries, and keys (default 2,048)")
     parser.add_argument("--rounds", type=int, default=15, help="calls of each (default 15)")
-    parser.add_argument("--contender", choices=CONTENDERS, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 

@@ -1,13 +1,15 @@
 """RCNP against its formula: pairs in blocks, the encoder's last map behind the mean, blocks that are skipped."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from untrained import untrained
 
 import npax
-from tests.untrained import untrained
 
 NC, NT, TASKS = 21, 6, 3
 rng = np.random.default_rng(0)
@@ -40,8 +42,8 @@ def value_and_gradients(predict, block, tasks):
         parameters, rest = eqx.partition(model(block), eqx.is_array)
 
         def loss(parameters, points):
-            one = lambda xc, yc, mask, xt: predict(eqx.combine(parameters, rest), xc, yc, mask, xt)  # noqa: E731
-            out = jax.vmap(one)(points[0], points[1], masks[tasks], points[2])
+            model, (xc, yc, xt) = eqx.combine(parameters, rest), points
+            out = jax.vmap(functools.partial(predict, model))(xc, yc, masks[tasks], xt)
             return jnp.sum(out * d[tasks]), out
 
         return jax.value_and_grad(loss, argnums=(0, 1), has_aux=True)(parameters, points)

@@ -101,8 +101,11 @@ def _sum_blocks_fwd(operands, mask, together, promise):
 
 
 def _sum_blocks_bwd(together, promise, residuals, d_out):
-    with promise():
-        return in_turns(_backward, together)(*residuals, d_out), None  # nothing flows to the mask
+    def pull(operands, mask, d_out):
+        with promise():
+            return _backward(operands, mask, d_out)
+
+    return in_turns(pull, together)(*residuals, d_out), None  # nothing flows to the mask
 
 
 _sum_blocks.defvjp(_sum_blocks_fwd, _sum_blocks_bwd)
