@@ -33,6 +33,12 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def cores_each() -> int:
+    """The CPU cores that each device of this process has for its arithmetic; one where the devices are no CPUs."""
+    devices = jax.local_devices()
+    return max(1, cores() // len(devices)) if devices[0].platform == "cpu" else 1
+
+
 def local_mesh() -> Mesh:
     """The devices of this process; or the one that `jax.default_device` names, where it does."""
     return _mesh(_unless_one_is_named(jax.local_devices))

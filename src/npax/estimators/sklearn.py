@@ -43,7 +43,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
       fields).
-    - `progress`: show a progress bar over tiles.
+    - `progress`: show a progress bar over tiles, or over the targets of an exact prediction from a thousand on.
     - `random_state`: seed of `sample_y` where that is given None.
 
     **Attributes** after `fit`: `model_`; `finetuned_`, what `npax.finetune` returned, or None; `X_`, `y_`, the
@@ -209,10 +209,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.strategy_ = choose(len(self.X_), nt, self.tile_size) if self.strategy == "auto" else self.strategy
         if self.strategy_ not in self._predictors:
             context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords)
+            options = {"progress": self.progress, "normalize": self.normalize}
             self._predictors[self.strategy_] = (
-                Exact(*context, normalize=self.normalize)
+                Exact(*context, **options)
                 if self.strategy_ == "exact"
-                else Tiled(*context, size=self.tile_size, progress=self.progress, normalize=self.normalize)
+                else Tiled(*context, size=self.tile_size, **options)
             )
         return self._predictors[self.strategy_]
 

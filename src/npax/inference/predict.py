@@ -1,7 +1,8 @@
 """Exact prediction: one context, any number of targets, bounded memory, few compilations."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,11 +11,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
-from ..devices import everywhere, local_mesh, split
+from ..devices import cores_each, everywhere, local_mesh, split
 from ..likelihoods import Categorical, marginals, noiseless
 from ..models import AbstractNeuralProcess
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
+from .progress import Progress
 
 CHUNK = 1024
 """Targets per compiled call and device: their intermediate values, not the request, set the memory."""
@@ -51,11 +53,13 @@ class Exact:
     """A model's answer to one context: a function of targets, `exact(x) -> Prediction`.
 
     Every target sees the whole context. Cost with exact attention: O(nc²) once and O(nc) per target; memory O(nc)
-    and that of one chunk of targets. More targets than a chunk are spread over all devices of the process.
+    and that of one chunk of targets for each device and CPU core. More targets than a chunk are spread over all devices
+    of the process, and over the cores of each.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
-    the columns of `x` mean; `normalize`: bring positions to [-2, 2] and values to mean zero and standard deviation
-    one first, or leave them as they are. A model with one column of `y` serves each column independently.
+    the columns of `x` mean; `progress`: show a progress bar over chunks of targets; `normalize`: bring positions to
+    [-2, 2] and values to mean zero and standard deviation one first, or leave them as they are. A model with one column
+    of `y` serves each column independently.
 
     **Raises:** `ValueError` for more columns than the model takes.
     """
@@ -67,10 +71,11 @@ class Exact:
         y: np.ndarray,
         coordinates: AbstractCoordinates = Planar(),  # noqa: B008  (immutable)
         *,
+        progress: bool = False,
         normalize: bool = True,
     ):
         coordinates = coordinates if normalize else Unscaled(coordinates)
-        self.model, self.coordinates, self.dy = model, coordinates, y.shape[1]
+        self.model, self.coordinates, self.dy, self.progress = model, coordinates, y.shape[1], progress
         positions = coordinates.positions(x)
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
@@ -90,13 +95,9 @@ class Exact:
             batch = tuple(a[None] for a in context)
             found = predict(self.model, batch, pad(xt, wide_bucket(n, CHUNK))[None])
             return restore(np.asarray(found[0])[:, :n], unit)
-        mesh = local_mesh()
         if self._states is None:
             self._states = [_condition(self.model, tuple(context)) for _, *context in self.contexts]
-        known, size = everywhere((self.model, self._states[i]), mesh), CHUNK * mesh.size
-        chunks = (xt[start : start + size] for start in range(0, n, size))
-        found = [np.asarray(_decode(known, pad(chunk, size), mesh)) for chunk in chunks]
-        return restore(np.concatenate(found, axis=1)[:, :n], unit)
+        return restore(decode(self.model, self._states[i], xt, progress=self.progress), unit)
 
     def __getstate__(self):
         return {**self.__dict__, "_states": None}  # cheap to compute again, large to send
@@ -169,6 +170,22 @@ def predict(model, context, xt) -> Float[Array, "batch 3 nt dy"]:
     return jax.vmap(lambda context, xt: moments(model(context[0], context[1], xt, context[2])))(context, xt)
 
 
+def decode(
+    model: AbstractNeuralProcess, state: Any, xt: Float[np.ndarray, "nt dx"], *, progress: bool = False
+) -> Float[np.ndarray, "3 nt dy"]:
+    """`moments` of any number of targets, chunk by chunk, on all devices of the process; several chunks side by side
+    where a device has several CPU cores, which a single program does not fill."""
+    mesh = local_mesh()
+    known, size = everywhere((model, state), mesh), CHUNK * mesh.size
+    chunks = [xt[start : start + size] for start in range(0, len(xt), size)]
+    found = []
+    with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each()) as pool:
+        for chunk, answer in zip(chunks, pool.map(lambda c: _decode(known, pad(c, size), mesh), chunks), strict=True):
+            found.append(np.asarray(answer)[:, : len(chunk)])
+            bar.advance(len(chunk))
+    return np.concatenate(found, axis=1)
+
+
 @eqx.filter_jit
 def _condition(model, context):
     return model.condition(*context)
@@ -176,8 +193,8 @@ def _condition(model, context):
 
 @eqx.filter_jit
 def _decode(known, xt, mesh):
-    def decode(known, xt):
+    def of_share(known, xt):
         model, state = known
         return moments(model.predict(state, xt))
 
-    return split(decode, mesh, axis=1)(known, xt)
+    return split(of_share, mesh, axis=1)(known, xt)

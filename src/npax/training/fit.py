@@ -19,7 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import objectives
 from ..blocks import unrolled
-from ..devices import AXIS, everywhere, global_mesh, here, is_first
+from ..devices import AXIS, cores_each, everywhere, global_mesh, here, is_first
 from ..matmul import summed_over_tasks
 from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
@@ -28,6 +28,9 @@ from .optimizers import muon
 
 PROGRAMS = 8
 """Compiled trainings that are kept for a `fit` alike, each of some 100 MB; beyond this number all are forgotten."""
+POINTS = 4096
+"""Points of the tasks whose gradient a CPU core computes at a time: what more of them leave behind for it does not fit
+the cache, and a step takes a fifth to a half more time."""
 
 
 class TrainState(eqx.Module):
@@ -251,7 +254,7 @@ def _program(arrays, leaves, structure):
 
 def _step(model, opt_state, stage, key, objective, optimizer, mesh):
     """The model and the optimiser's state after one step, its loss, and whether that or the gradient is not finite."""
-    loss, grads = eqx.filter_value_and_grad(_loss_of_share)(model, stage, key, objective, mesh)
+    loss, grads = _gradient_of_share(model, stage, key, objective, mesh)
     if mesh.size > 1:
         loss, grads = jax.lax.psum((loss, grads), AXIS)
     params, rest = eqx.partition(model, eqx.is_inexact_array)
@@ -265,16 +268,38 @@ def _step(model, opt_state, stage, key, objective, optimizer, mesh):
     return eqx.combine(new_params, rest), new_opt_state, loss, ~sound
 
 
-def _loss_of_share(model, stage, key, objective, mesh):
-    """What this device's tasks add to the mean over the batch; where they run out, it repeats the last in vain."""
+def _gradient_of_share(model, stage, key, objective, mesh):
+    """What this device's tasks add to the mean loss of the batch, and to its gradient, a group of tasks at a time."""
+    size, groups = _groups(stage, mesh)
+    keys, objective_keys = (jr.split(k, stage.batch_size) for k in (key, jr.fold_in(key, 1)))
+    index = (jax.lax.axis_index(AXIS) * groups + jnp.arange(groups))[:, None] * size + jnp.arange(size)
+
+    @eqx.filter_value_and_grad
+    def gradient(model, index):
+        """Of the mean over the batch; where tasks run out, the last is repeated in vain."""
+        mine = jnp.minimum(index, stage.batch_size - 1)
+        tasks = jax.vmap(stage.tasks.sample)(keys[mine])
+        with unrolled(), summed_over_tasks():
+            losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, objective_keys[mine])
+            return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
+
+    def add(total, index):
+        return jax.tree.map(jnp.add, total, gradient(model, index)), None
+
+    nothing = jax.tree.map(jnp.zeros_like, (jnp.zeros(()), eqx.filter(model, eqx.is_inexact_array)))
+    return gradient(model, index[0]) if groups == 1 else jax.lax.scan(add, nothing, index)[0]
+
+
+def _groups(stage, mesh):
+    """Tasks whose gradient is computed at a time, and how many times: on CPUs, what fits the caches of the cores that
+    a device has."""
     share = -(-stage.batch_size // mesh.size)
-    index = jax.lax.axis_index(AXIS) * share + jnp.arange(share)
-    mine = lambda keys: keys[jnp.minimum(index, stage.batch_size - 1)]  # noqa: E731
-    tasks = jax.vmap(stage.tasks.sample)(mine(jr.split(key, stage.batch_size)))
-    keys = mine(jr.split(jr.fold_in(key, 1), stage.batch_size))
-    with unrolled(), summed_over_tasks():
-        losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, keys)
-        return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
+    if jax.local_devices()[0].platform != "cpu":
+        return share, 1
+    task = eqx.filter_eval_shape(stage.tasks.sample, jr.key(0))
+    most = POINTS * cores_each() // (task.xc.shape[0] + task.xt.shape[0])
+    groups = -(-share // max(1, most))
+    return -(-share // groups), groups
 
 
 def _progress_bar(shown):
