@@ -216,20 +216,10 @@ def test_changed_values_change_the_output_of_queries_that_see_them(getkey):
     assert (change(~last) == 0).all()
 
 
-@pytest.mark.parametrize("together", [1, 2, 4])
-def test_tasks_of_a_batch_may_take_turns(together, getkey, monkeypatch):
-    monkeypatch.setattr("npax.attention.scan.CACHED", together * HEADS * BLOCK**2)
-    check_batches_by_vmap(lambda *operands, **locations: scan(*operands, **locations), jr.split(getkey(), 4))
-
-
 @pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
 def test_batches_by_vmap_equal_a_loop(attend, getkey):
-    check_batches_by_vmap(attend, jr.split(getkey(), 3))
-
-
-def check_batches_by_vmap(attend, keys):
-    bias = BIASES["geometric"](keys[0])
-    draws = [draw(key) for key in keys]
+    bias = BIASES["geometric"](getkey())
+    draws = [draw(key) for key in jr.split(getkey(), 3)]
     batch = jax.tree.map(lambda *leaves: np.stack(leaves), *draws)
 
     def of_one(operands, mask, weight):

@@ -1,8 +1,6 @@
 """Scan attention (KR2 §3.3): exact softmax attention with any bias, in blocks, in bounded memory."""
 
-import sys
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,12 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
-from ..turns import in_turns
 from ._base import AbstractAttention
 from .dense import hide, logits, scores
-
-CACHED = 2**18
-"""Logits of a block, of all heads and of the tasks of a batch that are computed together, on CPUs: one megabyte."""
 
 
 def scan_attention(
@@ -42,13 +36,11 @@ def scan_attention(
 
     **Arguments:** `block`: side of a block (default: 256 on CPUs, whose caches hold that; 512 elsewhere). Sets that fit
     one block are done in one piece. The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit`
-    and `grad` apply as usual (reverse mode, once); on CPUs the tasks of a batch take turns where not all of them fit
-    the cache, which takes two thirds of the time. Operands of 16 bits are computed with in float32.
+    and `grad` apply as usual (reverse mode, once). Operands of 16 bits are computed with in float32.
 
     **Raises:** `ValueError` for a `block` below 1, or a bias without locations.
     """
-    on_cpu = jax.default_backend() == "cpu"
-    block = (256 if on_cpu else 512) if block is None else block
+    block = (256 if jax.default_backend() == "cpu" else 512) if block is None else block
     if block < 1:
         raise ValueError(f"`block` must be at least 1, got {block}.")
     if bias is not None and (xq is None or xk is None):
@@ -61,17 +53,8 @@ def scan_attention(
     q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
     q_padded, xq_padded = pad(q, q_blocks * q_side, 1), pad(xq, q_blocks * q_side, 0)
     k, v, xk, mask = (pad(a, k_blocks * k_side, axis) for a, axis in ((k, 1), (v, 1), (xk, 0), (mask, 0)))
-    together = max(1, CACHED // (q.shape[0] * q_side * k_side)) if on_cpu else sys.maxsize
-    out = _blockwise((q_padded, k, v, bias, xq_padded, xk), mask, _Plan(q_side, k_side, together))
+    out = _blockwise((q_padded, k, v, bias, xq_padded, xk), mask, q_side, k_side)
     return out[:, :nq].astype(dtype)
-
-
-class _Plan(NamedTuple):
-    """Sides of a block, and how many tasks of a batch are computed together."""
-
-    q_side: int
-    k_side: int
-    together: int
 
 
 def pad(a: Any, n: int, axis: int) -> Any:
@@ -94,15 +77,10 @@ def _join(a, axis):
     return a.reshape(*a.shape[:axis], a.shape[axis] * a.shape[axis + 1], *a.shape[axis + 2 :])
 
 
-def _attend(operands, mask, plan):
+def _attend(operands, mask, q_side, k_side):
     """Output `[heads nq dv]` and log-normaliser `[heads nq]` (minus infinity for queries without a key)."""
     q, k, v, bias, xq, xk = operands
-    keys = (
-        _split(k, plan.k_side, 1),
-        _split(v, plan.k_side, 1),
-        _split(xk, plan.k_side, 0),
-        _split(mask, plan.k_side, 0),
-    )
+    keys = (_split(k, k_side, 1), _split(v, k_side, 1), _split(xk, k_side, 0), _split(mask, k_side, 0))
 
     def queries(_, block):
         q, xq = block
@@ -126,7 +104,7 @@ def _attend(operands, mask, plan):
         total = jnp.where(seen, total, 1.0)
         return None, (out / total[..., None], jnp.where(seen, top + jnp.log(total), -jnp.inf))
 
-    _, (out, log_total) = _loop(queries, None, (_split(q, plan.q_side, 1), _split(xq, plan.q_side, 0)))
+    _, (out, log_total) = _loop(queries, None, (_split(q, q_side, 1), _split(xq, q_side, 0)))
     return _join(out, 1), _join(log_total, 1)
 
 
@@ -136,23 +114,18 @@ def _loop(body, carry, blocks):
 
 
 @eqx.filter_custom_vjp
-def _blockwise(operands, mask, plan):
-    return in_turns(partial(_attend, plan=plan), plan.together)(operands, mask)[0]
+def _blockwise(operands, mask, q_side, k_side):
+    return _attend(operands, mask, q_side, k_side)[0]
 
 
 @_blockwise.def_fwd
-def _blockwise_fwd(perturbed, operands, mask, plan):
-    out, log_total = in_turns(partial(_attend, plan=plan), plan.together)(operands, mask)
+def _blockwise_fwd(perturbed, operands, mask, q_side, k_side):
+    out, log_total = _attend(operands, mask, q_side, k_side)
     return out, (out, log_total)
 
 
 @_blockwise.def_bwd
-def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, plan):
-    pull = partial(_pull, perturbed=perturbed, plan=plan)
-    return in_turns(pull, plan.together)(residuals, d_out, operands, mask)
-
-
-def _pull(residuals, d_out, operands, mask, *, perturbed, plan):
+def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
     r"""$\dot s = p (\dot o v^\top - \delta)$ with $p = e^{s - \log\ell}$ and $\delta = \sum_d o\, \dot o$."""
     out, log_total = residuals
     q, k, v, bias, xq, xk = operands
@@ -171,19 +144,19 @@ def _pull(residuals, d_out, operands, mask, *, perturbed, plan):
         return None if bias is None else bias(xq, xk)
 
     q_parts = (
-        _split(q, plan.q_side, 1),
-        _split(xq_learned, plan.q_side, 0),
-        _split(xq_fixed, plan.q_side, 0),
-        _split(log_total, plan.q_side, 1),
-        _split(delta, plan.q_side, 1),
-        _split(d_out, plan.q_side, 1),
+        _split(q, q_side, 1),
+        _split(xq_learned, q_side, 0),
+        _split(xq_fixed, q_side, 0),
+        _split(log_total, q_side, 1),
+        _split(delta, q_side, 1),
+        _split(d_out, q_side, 1),
     )
     k_parts = (
-        _split(k, plan.k_side, 1),
-        _split(v, plan.k_side, 1),
-        _split(xk_learned, plan.k_side, 0),
-        _split(xk_fixed, plan.k_side, 0),
-        _split(mask, plan.k_side, 0),
+        _split(k, k_side, 1),
+        _split(v, k_side, 1),
+        _split(xk_learned, k_side, 0),
+        _split(xk_fixed, k_side, 0),
+        _split(mask, k_side, 0),
     )
 
     def over_keys(carry, block):

@@ -30,7 +30,7 @@ PROGRAMS = 8
 """Compiled trainings that are kept for a `fit` alike, each of some 100 MB; beyond this number all are forgotten."""
 POINTS = 4096
 """Points of the tasks whose gradient a CPU core computes at a time: what more of them leave behind for it does not fit
-the cache, and a step takes a fifth to a half more time."""
+the cache, and a step on images or epidemics takes up to half more time."""
 
 
 class TrainState(eqx.Module):
@@ -116,7 +116,8 @@ def fit(
     finds what it needs), then `fit` with the same arguments in each of them. The first alone reads and writes
     checkpoints and shows progress; `evaluate` runs in all, on a copy of their own, and all return the same.
 
-    **Cost:** some seconds of compilation, then that of the steps. A second `fit` with the same sizes, `steps`,
+    **Cost:** some seconds of compilation, then that of the steps; memory: on CPUs, that of the gradient of one task, or
+    of as many as have some thousand points, not of the batch. A second `fit` with the same sizes, `steps`,
     objective and optimiser compiles nothing: pass the same objects, not new lambdas (`muon`, `adamw` and `yogi`
     return the same one for the same arguments).
 
@@ -297,7 +298,7 @@ def _groups(stage, mesh):
     if jax.local_devices()[0].platform != "cpu":
         return share, 1
     task = eqx.filter_eval_shape(stage.tasks.sample, jr.key(0))
-    most = POINTS * cores_each() // (task.xc.shape[0] + task.xt.shape[0])
+    most = POINTS * cores_each() // max(1, task.xc.shape[0] + task.xt.shape[0])
     groups = -(-share // max(1, most))
     return -(-share // groups), groups
 
