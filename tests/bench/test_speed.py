@@ -5,6 +5,7 @@ import re
 import sys
 
 import equinox as eqx
+import jax
 import numpy as np
 import pytest
 from test_bench_cli import invoke
@@ -24,6 +25,14 @@ def points():
     return rng.normal(size=(7, 2)).astype(np.float32), rng.normal(size=(7, 1)).astype(np.float32)
 
 
+@pytest.fixture
+def small_preset(monkeypatch):
+    """A small model in the place of the preset."""
+    model = untrained(lambda key: npax.TNPKR(2, 1, key=key, **SIZES))
+    monkeypatch.setattr(speed_cell.presets, "tnp_kr_sa", lambda dx, dy, key: model)
+    return model
+
+
 def test_the_masked_form_is_the_model(points):
     model = untrained(lambda key: npax.TNPD(2, 1, attention=npax.DenseAttention(), key=key, **SIZES))
     xt = points[0][:5] + np.float32(0.3)
@@ -32,13 +41,15 @@ def test_the_masked_form_is_the_model(points):
     np.testing.assert_allclose(found[1], truth.variance, atol=1e-5)
 
 
-def test_chunks_are_the_model(points, monkeypatch):
-    monkeypatch.setattr(speed_cell, "CHUNK", 3)
-    model = untrained(lambda key: npax.TNPKR(2, 1, key=key, **SIZES))
-    xt = points[0] - np.float32(0.2)
-    found, truth = (eqx.filter_jit(answer)(model, *points, xt) for answer in (speed_cell.chunked, type(model).__call__))
-    np.testing.assert_allclose(found[0], truth.mean, atol=1e-5)
-    np.testing.assert_allclose(found[1], truth.variance, atol=1e-5)
+@pytest.mark.parametrize("nt", [9, 1030])
+def test_a_cell_predicts_with_the_model(nt, small_preset):
+    found = speed_cell.call("tnp_kr_sa", 5, nt)()
+    assert found.mean.shape == found.variance.shape == (nt, 1)
+    rng = np.random.default_rng(0)
+    x, places = (rng.uniform(-2, 2, (n, 2)) for n in (5, nt))
+    truth = small_preset(*(jax.device_put(np.float32(a)) for a in (x, np.sin(3 * x[:, :1]), places)))
+    np.testing.assert_allclose(found.mean, truth.mean, atol=1e-5)
+    np.testing.assert_allclose(found.variance, truth.variance, atol=1e-5)
 
 
 def test_tables_have_the_sizes_of_the_papers():
@@ -77,10 +88,7 @@ def test_limits_hold(code, limits, outcome, tmp_path):
     assert larger == (found if outcome == "ok" else None)
 
 
-def test_a_cell_runs(capsys, monkeypatch):
-    monkeypatch.setattr(
-        speed_cell.presets, "tnp_kr_sa", lambda dx, dy, key: untrained(lambda key: npax.TNPKR(dx, dy, key=key, **SIZES))
-    )
+def test_a_cell_runs(capsys, monkeypatch, small_preset):
     monkeypatch.setattr(sys, "argv", ["speed_cell", json.dumps({"row": "tnp_kr_sa", "nc": 5, "nt": 9})])
     speed_cell.main()
     found = json.loads(capsys.readouterr().out)

@@ -218,8 +218,9 @@ _TITLES = {
 _LEGEND = """Time of one prediction of one task (no batch) with points in the plane, compiled before, median over calls;
 peak memory of the accelerator, or resident memory of the process with all of Python. Every figure is of a process of
 its own; **time** and **memory** are the limits that ended one, no figure is extrapolated. `tnp_d_masked`: TNP-D as
-published, all tokens in one masked self-attention; `tnp_kr_*`: the presets, the context conditioned once, targets in
-chunks. `tiled`: the shipped model in tiles of 128 observations. In brackets: published, on one NVIDIA RTX 4090.
+published, all tokens in one masked self-attention; `tnp_kr_*`: the presets in `npax.inference.Exact`, the context
+conditioned once, targets in chunks. `tiled`: the shipped model in tiles of 128 observations. In brackets: published, on
+one NVIDIA RTX 4090.
 """
 
 

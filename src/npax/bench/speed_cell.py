@@ -19,38 +19,41 @@ from jaxtyping import Array, Float
 
 from ..attention import DenseAttention
 from ..blocks import scan_blocks
-from ..inference import Tiled
-from ..models import TNPD, AbstractNeuralProcess, presets
+from ..inference import Exact, Tiled
+from ..inference.predict import CHUNK
+from ..models import TNPD, presets
 from ..models._base import context_features, target_features
 from ..serialise import load
 from .speed import TILED
 
-CHUNK = 4096
-"""Targets decoded at a time."""
+CORNER = 4096
+"""Targets that the tiles are compiled with."""
 ENOUGH = 1.0
 """Seconds of calls; one call at least, twenty at most."""
 
 
 def call(row: str, nc: int, nt: int) -> Callable[[], object]:
-    """A prediction of one task, compiled: moments at `nt` places of the plane from `nc` observations."""
+    """A prediction of one task, compiled: moments at `nt` places of the plane from `nc` observations, as users ask for
+    them (`Exact`, `Tiled`)."""
     rng = np.random.default_rng(0)
-    xc, xt = (rng.uniform(-2, 2, (n, 2)).astype(np.float32) for n in (nc, nt))
-    yc = np.sin(3 * xc[:, :1])
-    if row == TILED:
-        tiled = Tiled(load("gp-universal"), xc.astype(float), yc.astype(float))
-        places = xt.astype(float)
-        corner = np.argsort(np.abs(places + 2).max(axis=1))[:CHUNK]
-        tiled(places[corner])  # compiles: as dense as all of them
-        return lambda: tiled(places)
+    x, places = (rng.uniform(-2, 2, (n, 2)) for n in (nc, nt))
+    y = np.sin(3 * x[:, :1])
     if row == "tnp_d_masked":
-        model = TNPD(2, 1, attention=DenseAttention(), key=jr.key(0))
-        function = masked
-    else:
-        model, function = getattr(presets, row)(2, 1, key=jr.key(0)), chunked
-    arguments = (model, jnp.asarray(xc), jnp.asarray(yc), jnp.asarray(xt))
-    program: Any = eqx.filter_jit(function)
-    compiled = program.lower(*arguments).compile()
-    return lambda: compiled(*arguments)
+        arguments = TNPD(2, 1, attention=DenseAttention(), key=jr.key(0)), *(jnp.float32(a) for a in (x, y, places))
+        program: Any = eqx.filter_jit(masked)
+        compiled = program.lower(*arguments).compile()
+        return lambda: compiled(*arguments)
+    if row == TILED:
+        tiled = Tiled(load("gp-universal"), x, y)
+        tiled(places[np.argsort(np.abs(places + 2).max(axis=1))[:CORNER]])  # compiles: as dense as all of them
+        return lambda: tiled(places)
+    model = getattr(presets, row)(2, 1, key=jr.key(0))
+
+    def exact(places):
+        return Exact(model, x, y, normalize=False)(places)  # conditions anew
+
+    exact(places[: CHUNK + 1])  # compiles
+    return lambda: exact(places)
 
 
 def masked(
@@ -61,17 +64,6 @@ def masked(
     x, mask = jnp.concatenate([xc, xt]), jnp.arange(len(xc) + len(xt)) < len(xc)
     z, _ = scan_blocks(lambda z, block: (block.update(z, x, block.memorise(z, x, mask)), None), z, model.stack)
     return _moments(model.likelihood(model.head(z[len(xc) :])))
-
-
-def chunked(
-    model: AbstractNeuralProcess, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], xt: Float[Array, "nt dx"]
-) -> Float[Array, "2 nt dy"]:
-    """Conditions once, then decodes chunk by chunk, so that memory does not grow with the targets."""
-    state, nt = model.condition(xc, yc), len(xt)
-    size = min(CHUNK, nt)
-    chunks = jnp.pad(xt, ((0, -nt % size), (0, 0))).reshape(-1, size, xt.shape[1])
-    found = jax.lax.map(lambda x: _moments(model.predict(state, x)), chunks)
-    return jnp.moveaxis(found, 1, 0).reshape(2, -1, found.shape[-1])[:, :nt]
 
 
 def _moments(distribution):
