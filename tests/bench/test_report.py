@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.stats
+from matplotlib.figure import Figure
 
 from npax.bench import Result, Run, read, report
 from npax.bench.published import PUBLISHED
@@ -114,6 +115,20 @@ def test_learning_curves_are_drawn_and_linked(folder, tmp_path, monkeypatch):
     assert picture.read_bytes().startswith(b"\x89PNG") and f"](gp/{picture.name})" in text
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     assert "](" not in report(folder, tmp_path / "other")
+
+
+def test_all_models_are_in_the_legend(folder, tmp_path, monkeypatch):
+    for i in range(26):
+        made_up(folder, "gp1d-rbf", f"model_of_a_paper_{i}", {"gp1d-rbf": np.zeros((2, TASKS))}, steps=1500)
+    drawn, savefig = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *args, **kw: (drawn.append(self), savefig(self, *args, **kw)))
+    report(folder, tmp_path / "gp")
+    figure = max(drawn, key=lambda figure: len(figure.axes[0].lines))
+    legend = figure.legends[0]
+    assert len(legend.get_texts()) == len(figure.axes[0].lines) > 26
+    box, axes = legend.get_window_extent(), figure.axes[0].get_window_extent()
+    assert box.x0 >= axes.x1 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+    assert axes.width > 0.4 * figure.bbox.width
 
 
 def test_damage_is_named(folder):

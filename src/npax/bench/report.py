@@ -71,6 +71,8 @@ def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float
     return pairs
 
 
+IN_A_COLUMN = 18
+"""Models in a column of a picture's legend."""
 _LEGEND = f"""NLL: mean negative log-likelihood per target value in nats, of each target by itself; lower is better.
 ±: standard error over seeds; of a single seed, over the evaluation tasks. Gap: NLL above the Bayes floor (the exact
 predictive with the kernel's hyper-parameters integrated out, which nothing that does not know the kernel beats in
@@ -187,7 +189,8 @@ def _draw(path, title, references, models, task):
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    figure = Figure(figsize=(8, 5), layout="constrained")
+    columns = -(-(len(models) + 1) // IN_A_COLUMN)
+    figure = Figure(figsize=(6 + 2 * columns, 5), layout="constrained")
     ax = figure.subplots()
     for i, row in enumerate(models):
         curves = np.array([line.curve for line in row.lines[task]])
@@ -198,7 +201,7 @@ def _draw(path, title, references, models, task):
             ax.axhline(row.nll[task][:GROUP].mean(), color="black", linewidth=1, label="Bayes floor")
     ax.set(title=title, xlabel="training steps", ylabel=f"NLL on the first {min(GROUP, models[0].first.tasks)} tasks")
     ax.spines[["top", "right"]].set_visible(False)
-    figure.legend(frameon=False, loc="outside right upper")
+    figure.legend(frameon=False, loc="outside right upper", ncols=columns)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     return True
