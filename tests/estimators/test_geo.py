@@ -108,6 +108,18 @@ def test_chunked_targets_stay_lazy(points, small, truth):
     assert np.allclose(computed["temp_std"], truth[1], atol=1e-5)
 
 
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+def test_lazy_blocks_show_no_bars_of_their_own(points, small, strategy, capsys):
+    axes = {"lat": np.linspace(0, 5, 30), "lon": np.linspace(0, 5, 80)}
+    blocks = xr.DataArray(np.zeros((30, 80)), axes, ("lat", "lon")).chunk({"lat": 30, "lon": 40})  # more than a chunk
+    out = interpolate(points, blocks, small, progress=True, strategy=strategy)
+    with dask.config.set(scheduler="threads"):
+        assert np.isfinite(out.compute()["temp_mean"]).all()
+    assert "Predicting" not in capsys.readouterr().out
+    interpolate(points, blocks.compute(), small, progress=True, strategy=strategy)
+    assert "Predicting" in capsys.readouterr().out
+
+
 def _refuse(*args, **kwargs):
     raise AssertionError("computed before it was asked for")
 

@@ -117,10 +117,11 @@ def _at_points(reg, target, x, ys, include_noise):
 def _on_grid(reg, grid, ys, attributes, include_noise, store):
     predictor = reg._predictor(grid.size)
     variables = list(_variables(ys, attributes, reg.strategy_))
+    if store is not None or grid.chunks:
+        predictor.progress = False  # of one block: the bar is that of all blocks, or dask's
     if store is not None:
         from .store import Store
 
-        predictor.progress = False  # of the tiles: the bar is that of the blocks
         request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.normalize)
         request += (reg.strategy_, reg.tile_size, include_noise)
         return Store(Path(store), grid, variables, request).fill(

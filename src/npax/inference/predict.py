@@ -178,11 +178,15 @@ def decode(
     mesh = local_mesh()
     known, size = everywhere((model, state), mesh), CHUNK * mesh.size
     chunks = [xt[start : start + size] for start in range(0, len(xt), size)]
+
+    def answer(chunk):
+        return np.asarray(_decode(known, pad(chunk, size), mesh))[:, : len(chunk)]
+
     found = []
     with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each()) as pool:
-        for chunk, answer in zip(chunks, pool.map(lambda c: _decode(known, pad(c, size), mesh), chunks), strict=True):
-            found.append(np.asarray(answer)[:, : len(chunk)])
-            bar.advance(len(chunk))
+        for part in pool.map(answer, chunks):
+            found.append(part)
+            bar.advance(part.shape[1])
     return np.concatenate(found, axis=1)
 
 
