@@ -214,7 +214,10 @@ def _add(a, b):
 
 
 class ScanAttention(AbstractAttention):
-    """`scan_attention` as a part of a model: exact, time O(nq nk), memory O(block²). Remembers keys and values."""
+    """`scan_attention` as a part of a model: exact, time O(nq nk), memory O(block²). Remembers keys and values.
+
+    **Arguments:** `block`: the side of a block; None: what `scan_attention` takes for the device.
+    """
 
     block: int | None = eqx.field(static=True, default=None)
 
