@@ -10,7 +10,13 @@ import jax.random as jr
 import optax
 from _worker import parameters, serve
 from dl4bi import meta_learning
-from dl4bi.core.attention import Attention, BiasedScanAttention, MultiHeadAttention
+from dl4bi.core.attention import (
+    Attention,
+    BiasedScanAttention,
+    DeepKernelAttention,
+    FastAttention,
+    MultiHeadAttention,
+)
 from dl4bi.core.bias import Bias
 from dl4bi.core.mlp import MLP
 from dl4bi.core.train import TrainState
@@ -64,14 +70,23 @@ def tasks(spec):
 
 
 def _model(spec):
-    """BTNP with a TISA bias, or any other model: as it is shipped or, of the models in `WIDER`, as large as ours."""
+    """BTNP with a TISA bias, one of `LINEAR`, or any other: as it is shipped or, if in `WIDER`, as large as ours."""
     name = spec.get("model", "BTNP")
     if name == "BTNP":
         return BTNP(s_sim=distance, s_bias=Bias.build_tisa_bias(), blk=block(Attention(), spec["variant"]))
+    if name in LINEAR:
+        return BSATNP(embed_s=lambda s: s, blk=LINEAR[name]())
     parts = WIDER[name]() if spec["variant"] == "same widths" and name in WIDER else {}
     if spec["case"] == "tasks" and name in ("NP", "ANP"):
         parts["n_z"] = 16  # the draws of a prediction of ours
     return getattr(meta_learning, name)(**parts)
+
+
+LINEAR = {
+    "BSATNP, PERF": lambda: block(FastAttention(), "same widths"),
+    "BSATNP, DKA": lambda: KRBlock(DeepKernelAttention(4, proj_qks=MLP([128, 128]), proj_vs=MLP([128, 64]))),
+}
+"""Attention of linear cost: 64 random features in heads of 32 channels, a deep kernel of 128 features."""
 
 
 def attention(width):

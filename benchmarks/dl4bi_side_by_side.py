@@ -19,6 +19,8 @@ from pathlib import Path
 
 from _report import circumstances, table, write_json, write_markdown
 
+from npax.cli._process import LARGE_PAGES
+
 HERE = Path(__file__).parent
 NPAX = {"train": ["tisa", "rotary + geometric"], "predict": ["tisa", "geometric", "rotary + geometric"]}
 PEER = {"train": ["as shipped", "same widths"], "predict": ["as shipped"]}
@@ -112,7 +114,8 @@ class Worker:
 
 
 def _start(command, cache):
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": cache}
+    """Large pages of memory for both sides: `npax train` asks for them by itself, dl4bi has no command to do so."""
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": cache, "GLIBC_TUNABLES": LARGE_PAGES}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 

@@ -27,6 +27,8 @@ PEERS = {
     "te_tnp": "TETNP",
     "tnp_kr_full": "BTNP",
     "tnp_kr_sa": "BTNP",
+    "tnp_kr_perf": "BSATNP, PERF",
+    "tnp_kr_dka": "BSATNP, DKA",
 }
 """dl4bi's models that stand beside ours; its scan attention is made for GPUs, so BTNP stands for TNP-KR: SA. Its
 ConvCNP is left out: on 2 CPU cores the first five training steps had not ended after 15 minutes."""

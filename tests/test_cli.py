@@ -1,4 +1,6 @@
+import os
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -9,7 +11,7 @@ from typer.testing import CliRunner
 from untrained import cnp
 
 import npax
-from npax.cli import app
+from npax.cli import _process, app
 from npax.cli.several import repeat_option
 from npax.cli.train import trainings
 
@@ -226,3 +228,28 @@ def test_models_are_listed():
     result = run("models")
     assert result.exit_code == 0
     assert all(name in result.output for name in npax.pretrained())
+
+
+@pytest.mark.parametrize("tunables", ["", "glibc.malloc.check=0"])
+def test_the_command_starts_anew_once_with_large_pages(tunables, tmp_path, monkeypatch):
+    started = []
+    monkeypatch.setattr(os, "execv", lambda *args: started.append(args))
+    monkeypatch.setattr(_process, "PAGES", tmp_path / "enabled")
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "tool", "train", "x y"])
+    monkeypatch.setenv("GLIBC_TUNABLES", tunables)
+    _process.PAGES.write_text("always [madvise] never")
+    _process.ask_for_large_pages()
+    _process.ask_for_large_pages()
+    assert started == [(sys.executable, [sys.executable, "-m", "tool", "train", "x y"])]
+    assert os.environ["GLIBC_TUNABLES"].removeprefix(tunables).lstrip(":") == "glibc.malloc.hugetlb=1"
+
+
+@pytest.mark.parametrize("pages", ["[always] madvise never", "always madvise [never]", None])
+def test_large_pages_are_not_asked_for_where_it_would_be_in_vain(pages, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "execv", lambda *args: pytest.fail("started anew"))
+    monkeypatch.setattr(_process, "PAGES", tmp_path / "enabled")
+    monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+    if pages:
+        _process.PAGES.write_text(pages)
+    _process.ask_for_large_pages()
+    assert "GLIBC_TUNABLES" not in os.environ

@@ -53,3 +53,25 @@ def test_a_norm_inside_the_map_behind_it():
     for a, b in zip(*map(jax.tree.leaves, (true, inside(parts))), strict=True):
         assert np.allclose(a, b, atol=1e-5)
     assert not np.allclose(true[0], inside((LayerNorm(3), parts[1]))[0], atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_parts_lie_side_by_side_and_one_row_belongs_to_all(n, getkey):
+    mlp = MLP([6, 4, 2], key=getkey())
+    own, shared, also = normal(getkey(), (n, 3)), normal(getkey(), (1, 2)), normal(getkey(), (n, 1))
+    whole = jnp.concatenate([own, jnp.repeat(shared, n, axis=0), also], axis=1)
+    assert np.allclose(mlp(own, shared, also), mlp(whole), atol=1e-5)
+    assert n == 0 or not np.allclose(mlp(also, shared, own), mlp(whole), atol=1e-2)
+
+
+@pytest.mark.parametrize("biases", [(True, True), (True, False), (False, True), (False, False)])
+def test_two_maps_as_one(biases, getkey):
+    first, last = (Linear(*size, use_bias=b, key=getkey()) for size, b in zip([(3, 4), (4, 2)], biases, strict=True))
+    first, last = (
+        eqx.tree_at(lambda m: m.bias, m, normal(getkey(), m.bias.shape)) if m.bias is not None else m
+        for m in (first, last)
+    )
+    x = normal(getkey(), (5, 3))
+    assert np.allclose(first.then(last)(x), last(first(x)), atol=1e-5)
+    mlp = MLP([3, 5, 4], key=getkey())
+    assert np.allclose(mlp.then(last)(x), last(mlp(x)), atol=1e-5)

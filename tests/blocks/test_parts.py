@@ -9,7 +9,7 @@ import reference
 import scipy.special
 from laws import normal
 
-from npax.blocks import MLP, LayerNorm, Linear, ReLU
+from npax.blocks import MLP, LayerNorm, Linear, PointEncoder, ReLU
 
 
 def as64(a):
@@ -66,3 +66,15 @@ def test_mlp_is_affine_maps_with_an_activation_between(options, activation, getk
     assert reference.relative(eqx.filter_jit(mlp)(x), true) < 1e-5
     exact = 0.5 * (1 + scipy.special.erf(1 / np.sqrt(2)))  # of x = 1; the tanh form is within 2e-4 of it
     assert abs(float(jax.nn.gelu(jnp.array(1.0))) - exact) < 2e-4
+
+
+@pytest.mark.parametrize(("hidden", "layers"), [((8, 8), 0), ((), 0), ((8,), 1)])
+@pytest.mark.parametrize("valid", [0, 1, 6])
+def test_the_mean_of_encoded_points_is_that_of_the_valid_ones(hidden, layers, valid, getkey):
+    encoder = PointEncoder(1, 1, hidden, 4, layers=layers, heads=2, key=getkey())
+    *_, last = encoder.embed.layers
+    encoder = eqx.tree_at(lambda e: e.embed.layers[-1].bias, encoder, normal(getkey(), last.bias.shape))
+    x, y, mask = normal(getkey(), (6, 1)), normal(getkey(), (6, 1)), jnp.arange(6) < valid
+    each = encoder(x, y, mask)
+    expected = np.asarray(each)[:valid].mean(axis=0) if valid else np.zeros(4)
+    assert np.allclose(encoder.mean(x, y, mask), expected, atol=1e-5)

@@ -26,8 +26,8 @@ class AbstractCrossAttention(eqx.Module):
         """Everything that targets need of the context."""
 
     @abc.abstractmethod
-    def read(self, memory: Any, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
-        """The representation of each target."""
+    def read(self, memory: Any, xt: Float[Array, "nt dx"]) -> Float[Array, "#nt size"]:
+        """The representation of each target; one row if all have the same."""
 
 
 class UniformAttention(AbstractCrossAttention):
@@ -37,7 +37,7 @@ class UniformAttention(AbstractCrossAttention):
         return masked_mean(r, mask)
 
     def read(self, memory, xt):
-        return jnp.broadcast_to(memory, (xt.shape[0], memory.shape[0]))
+        return memory[None]
 
 
 class LaplaceAttention(AbstractCrossAttention):
@@ -101,7 +101,7 @@ class MultiHeadAttention(AbstractCrossAttention):
         self.output, self.heads = Linear(size, size, use_bias=False, key=keys[4]), heads
 
     def memorise(self, xc, r, mask):
-        return split_heads(self.key(self.embed(xc)), self.heads), split_heads(self.value(r), self.heads), mask
+        return self._keys(xc), split_heads(self.value(r), self.heads), mask
 
     def read(self, memory, xt):
         k, v, mask = memory
@@ -112,8 +112,10 @@ class MultiHeadAttention(AbstractCrossAttention):
     ) -> Float[Array, "heads nt nc"]:
         """How much each target reads of each context point, per head: what attention maps show."""
         each = jnp.broadcast_to(jnp.eye(xc.shape[0]), (self.heads, xc.shape[0], xc.shape[0]))
-        k = split_heads(self.key(self.embed(xc)), self.heads)
-        return scan_attention(self._queries(xt), k, each, mask=mask)
+        return scan_attention(self._queries(xt), self._keys(xc), each, mask=mask)
 
     def _queries(self, xt):
-        return split_heads(self.query(self.embed(xt)), self.heads)
+        return split_heads(self.embed.then(self.query)(xt), self.heads)
+
+    def _keys(self, xc):
+        return split_heads(self.embed.then(self.key)(xc), self.heads)

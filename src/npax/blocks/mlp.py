@@ -1,6 +1,8 @@
 import abc
+import functools
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 
 import equinox as eqx
 import jax
@@ -15,7 +17,10 @@ SLOPE = 4.0
 
 
 class Linear(eqx.Module):
-    """An affine map of every row, `x @ weight + bias`."""
+    """An affine map of every row, `x @ weight + bias`.
+
+    `x` may come in parts, its columns side by side; a part of one row belongs to all rows, and is multiplied once.
+    """
 
     weight: Float[Array, "size_in size_out"]
     bias: Float[Array, " size_out"] | None
@@ -25,9 +30,18 @@ class Linear(eqx.Module):
         self.weight = jr.uniform(key, (size_in, size_out), minval=-bound, maxval=bound)
         self.bias = jnp.zeros(size_out) if use_bias else None
 
-    def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
-        y = matmul(x, self.weight)
+    def __call__(self, *x: Float[Array, "#n _"]) -> Float[Array, "n size_out"]:
+        ends = list(accumulate(part.shape[1] for part in x))
+        weights = jnp.split(self.weight, ends[:-1])
+        y = functools.reduce(jnp.add, (matmul(*each) for each in zip(x, weights, strict=True)))
         return y if self.bias is None else y + self.bias
+
+    def then(self, last: "Linear") -> "Linear":
+        """Both maps as one, this one first: cheaper where there are more rows than columns."""
+        bias = last.bias if self.bias is None else last(self.bias[None])[0]
+        return eqx.tree_at(
+            lambda m: (m.weight, m.bias), self, (self.weight @ last.weight, bias), is_leaf=lambda a: a is None
+        )
 
 
 def spread_over_locations(
@@ -154,11 +168,20 @@ class MLP(eqx.Module):
         """The network with the scale and shift of `norm` inside: it takes what is only standardised."""
         return eqx.tree_at(lambda m: m.layers[0], self, norm.before(self.layers[0]))
 
+    def then(self, last: Linear) -> "MLP":
+        """The network with one more affine map, which its last takes in (see `Linear.then`)."""
+        return eqx.tree_at(lambda m: m.layers[-1], self, self.layers[-1].then(last))
+
     def hidden(self, x: Float[Array, "n size_in"]) -> Float[Array, "n width"]:
         """The last hidden layer: what the last affine map takes."""
         for layer in self.layers[:-1]:
             x = self.activation(layer(x))
         return x
 
-    def __call__(self, x: Float[Array, "n size_in"]) -> Float[Array, "n size_out"]:
-        return self.layers[-1](self.hidden(x))
+    def __call__(self, *x: Float[Array, "#n _"]) -> Float[Array, "n size_out"]:
+        """The network of every row; `x` may come in parts (see `Linear`)."""
+        first, *others = self.layers
+        y = first(*x)
+        for layer in others:
+            y = layer(self.activation(y))
+        return y

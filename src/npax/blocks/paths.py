@@ -10,7 +10,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
 from ..attention.scan import ScanAttention
-from .cross_attention import AbstractCrossAttention, UniformAttention
+from .cross_attention import AbstractCrossAttention
+from .masked import masked_mean
 from .mlp import MLP, ReLU
 from .stack import scan_blocks
 from .transformer_block import TransformerBlock, transformer_stack
@@ -43,6 +44,14 @@ class PointEncoder(eqx.Module):
             return r
         return scan_blocks(lambda r, block: (block.update(r, x, block.memorise(r, x, mask)), None), r, self.stack)[0]
 
+    def mean(self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"]) -> Float[Array, " size"]:
+        """The mean over the valid points, zero without any; the last affine map is of the mean, not of each point."""
+        if self.stack is not None:
+            return masked_mean(self(x, y, mask), mask)
+        *_, last = self.embed.layers
+        hidden = masked_mean(self.embed.hidden(jnp.concatenate([x, y], axis=-1)), mask)
+        return jnp.where(jnp.any(mask), last(hidden[None])[0], 0.0)
+
 
 class DeterministicPath(eqx.Module):
     """Representations of the context's points, read at each target by cross-attention."""
@@ -54,8 +63,8 @@ class DeterministicPath(eqx.Module):
         """What targets read of the context."""
         return self.attention.memorise(xc, self.encoder(xc, yc, mask), mask)
 
-    def read(self, memory: Any, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
-        """The representation of each target."""
+    def read(self, memory: Any, xt: Float[Array, "nt dx"]) -> Float[Array, "#nt size"]:
+        """The representation of each target; one row if all have the same."""
         return self.attention.read(memory, xt)
 
 
@@ -70,5 +79,5 @@ class LatentPath(eqx.Module):
     head: MLP
 
     def __call__(self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"]) -> Normal:
-        mean, spread = jnp.split(self.head(UniformAttention().memorise(x, self.encoder(x, y, mask), mask)[None])[0], 2)
+        mean, spread = jnp.split(self.head(self.encoder.mean(x, y, mask)[None])[0], 2)
         return Normal(mean, 0.1 + 0.9 * jax.nn.sigmoid(spread))

@@ -1,10 +1,11 @@
 """The `npax` command: thin over the library."""
 
+import sys
 from typing import Annotated
 
 import typer
 
-from ._process import prepare
+from ._process import ask_for_large_pages, prepare
 from .bench import bench
 from .demo import demo
 from .models import models
@@ -48,5 +49,7 @@ def _common(
 
 def main() -> None:
     """The entry point of the `npax` command."""
+    if sys.argv[1:2] in (["train"], ["bench"]):
+        ask_for_large_pages()
     prepare()
     app()

@@ -15,6 +15,9 @@ from rich.console import Console
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
+LARGE_PAGES = "glibc.malloc.hugetlb=1"
+PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+
 
 def prepare() -> None:
     """Keeps compiled programs between runs, and shows warnings as notes of one line."""
@@ -23,6 +26,27 @@ def prepare() -> None:
     warnings.simplefilter("ignore")
     warnings.filterwarnings("default", category=UserWarning, module="npax")
     warnings.showwarning = _note
+
+
+def ask_for_large_pages() -> None:
+    """Starts this process anew with an allocator that asks Linux for memory in pages of 2 MB, unless it does already.
+
+    The activations of a training step are hundreds of megabytes: found through pages of 4 KB they take TNP-KR a third
+    longer. glibc reads this setting as a process starts, and at no other time.
+    """
+    tunables = os.environ.get("GLIBC_TUNABLES", "")
+    if "glibc.malloc.hugetlb" in tunables or not sys.executable or not _on_request(PAGES):
+        return
+    os.environ["GLIBC_TUNABLES"] = f"{tunables}:{LARGE_PAGES}" if tunables else LARGE_PAGES
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _on_request(setting):
+    """Whether Linux gives large pages to those who ask, and to no others."""
+    try:
+        return "[madvise]" in setting.read_text()
+    except OSError:
+        return False
 
 
 def keep_compiled_programs() -> None:

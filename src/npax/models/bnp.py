@@ -102,7 +102,7 @@ class BNP(AbstractLatentNeuralProcess):
         return self._decode(state.memory, draw, xt)
 
     def _decode(self, memory, bootstrapped, xt):
-        hidden = self.first(jnp.concatenate([self.path.read(memory, xt), xt], axis=-1))
+        hidden = self.first(self.path.read(memory, xt), xt)
         if bootstrapped is not None:
             hidden = hidden + self.adapt(self.path.read(bootstrapped, xt))
         return self.decoder(self.decoder.activation(hidden))

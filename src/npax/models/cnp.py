@@ -1,5 +1,4 @@
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
@@ -60,4 +59,4 @@ class CNP(AbstractConditionalNeuralProcess):
         return self.path.memorise(*clean(xc, yc, mask))
 
     def decode(self, state, xt):
-        return self.decoder(jnp.concatenate([self.path.read(state, xt), xt], axis=-1))
+        return self.decoder(self.path.read(state, xt), xt)

@@ -88,5 +88,4 @@ class NP(AbstractLatentNeuralProcess):
         return state.mean + state.std * jr.normal(key, state.mean.shape)
 
     def decode(self, state: NPState, draw, xt):
-        z = jnp.broadcast_to(draw, (xt.shape[0], draw.shape[0]))
-        return self.decoder(jnp.concatenate([self.path.read(state.memory, xt), z, xt], axis=-1))
+        return self.decoder(self.path.read(state.memory, xt), draw[None], xt)
