@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from laws import normal
 
-from npax.blocks import MLP, LayerNorm, Linear, spread_over_locations, standardise
+from npax.blocks import MLP, LayerNorm, Linear, ReLU, spread_over_locations, standardise
 
 
 @pytest.mark.parametrize("dx", [1, 2])
@@ -75,3 +75,10 @@ def test_two_maps_as_one(biases, getkey):
     assert np.allclose(first.then(last)(x), last(first(x)), atol=1e-5)
     mlp = MLP([3, 5, 4], key=getkey())
     assert np.allclose(mlp.then(last)(x), last(mlp(x)), atol=1e-5)
+
+
+def test_relu_is_that_of_jax_and_lets_nan_through():
+    x = jnp.asarray([-2.0, -0.0, 0.0, 3.0, np.inf, np.nan])
+    assert np.array_equal(ReLU()(x), jax.nn.relu(x), equal_nan=True)
+    gradient = jax.vmap(jax.grad(ReLU()))(x[:4])
+    assert np.array_equal(gradient, jax.vmap(jax.grad(jax.nn.relu))(x[:4]))

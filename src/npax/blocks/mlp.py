@@ -134,7 +134,9 @@ class ReLU(AbstractActivation):
     r"""$\max(x, 0)$."""
 
     def __call__(self, x):
-        return jax.nn.relu(x)
+        # Not as a maximum: of those and products XLA's CPU backend makes one long fusion, which allocates its hidden
+        # layers anew in every call; CNP then predicts 1.4 times slower.
+        return jnp.where(x <= 0, 0.0, x)
 
 
 class MLP(eqx.Module):
