@@ -25,12 +25,8 @@ def serve(run: Callable[[], object], about: dict, steps: int) -> None:
             started = time.perf_counter()
             jax.block_until_ready(run())
             calls.append(time.perf_counter() - started)
-        _say(
-            {
-                "seconds": statistics.median(calls) / steps,
-                "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-            }
-        )
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        _say({"seconds": statistics.median(calls) / steps, "peak_gb": peak})
 
 
 def best(function: Callable, *arguments, repeats: int = 10) -> float:
