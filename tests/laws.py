@@ -127,6 +127,9 @@ MODELS = {
     "dka": lambda key: npax.TNPKR(2, 2, attention=deep_kernel(False), **TINY, key=key),
     "dka-rotary": lambda key: npax.TNPKR(2, 1, attention=deep_kernel(True), locations=False, **TINY, key=key),
     "rotary-alone": lambda key: npax.TNPKR(1, 1, rotary=rotary(1), locations=False, **{**TINY, "blocks": 1}, key=key),
+    "spectral": lambda key: npax.SpectralTNPKR(
+        2, 2, bias=BIASES["rbf-network"], terms=3, frequencies=5, summary=(8,), **TINY, key=key
+    ),
     "classes": lambda key: npax.TNPKR(
         2, 3, bias=BIASES["geometric"], locations=False, likelihood=Categorical(3), **TINY, key=key
     ),
@@ -165,6 +168,7 @@ EQUIVARIANT = {
     "invariant",
     "universal",
     "rotary-alone",
+    "spectral",
     "perf-rotary",
     "dka-rotary",
     "kernel",

@@ -56,6 +56,7 @@ from .models import (
     TNPKR as TNPKR,
     TNPND as TNPND,
     ConvCNP as ConvCNP,
+    SpectralTNPKR as SpectralTNPKR,
     Symmetrised as Symmetrised,
 )
 from .pretrained import pretrained as pretrained

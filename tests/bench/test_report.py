@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 
 from npax.bench import Result, Run, read, report
 from npax.bench.published import PUBLISHED
-from npax.bench.report import Row, differences
+from npax.bench.report import Row, _reached, differences
 from npax.bench.results import read_all, write
+from npax.bench.scores import GROUP
 from npax.training import DamagedFile
 
 TASKS = 50
@@ -74,6 +75,21 @@ def test_the_report_has_references_models_and_published_figures(folder):
     assert row[1] == f"{nll.mean():.3f} ± {nll.std(ddof=1) / 2**0.5:.3f}"
     assert row[3] == "0.101" == f"{PUBLISHED['gp1d-rbf']['cnp']:.3f}"
     assert cells(text, "unheard_of")[0][3].strip() == ""
+
+
+@pytest.mark.parametrize("shift, after", [(-0.4, "not yet"), (-0.6, "20 steps"), (-1.1, "10 steps")])
+def test_the_step_of_the_published_figure_is_that_of_all_tasks(shift, after):
+    """The curve, 1.0 and 0.5, is of the first `GROUP` tasks; on all of them it would be lower by `shift`."""
+    nll = np.concatenate([np.full(GROUP, 0.5), np.full(GROUP, 0.5 + 2 * shift)])
+    assert _reached(np.array([[10, 1.0], [20, 0.5]]), nll, 0.0) == after
+
+
+def test_only_models_with_a_published_figure_reach_it(folder):
+    text = report(folder)
+    column = [cell.strip() for cell in cells(text, "")[0]].index("published NLL after")
+    assert cells(text, "tnp_d")[0][column].strip() == "not yet"
+    for name in ("unheard_of", "oracle GP (knows the kernel)"):
+        assert cells(text, name)[0][column].strip() == ""
 
 
 def test_budgets_are_not_mixed(folder):

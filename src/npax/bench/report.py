@@ -71,6 +71,7 @@ def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float
     return pairs
 
 
+REACHED = "published NLL after"
 IN_A_COLUMN = 18
 """Models in a column of a picture's legend."""
 _LEGEND = f"""NLL: mean negative log-likelihood per target value in nats, of each target by itself; lower is better.
@@ -78,6 +79,7 @@ _LEGEND = f"""NLL: mean negative log-likelihood per target value in nats, of eac
 predictive with the kernel's hyper-parameters integrated out, which nothing that does not know the kernel beats in
 expectation), paired task by task. Within a section all models have the same number of steps, batch size, optimiser
 (`npax.training.muon`), training tasks and evaluation tasks (seed {EVALUATION_SEED}). Seconds: training of all seeds.
+Published NLL after: the first point of the learning curve that is as low as the model's published figure.
 Of classes (SIR): NLL is that of the class; RMSE, MAE and CRPS (the Brier score) are those of the entries of the
 one-hot vector, coverage that of the smallest set of classes that holds 95 %.
 """
@@ -136,28 +138,48 @@ def _budget(rows, models):
 
 
 def _scores(rows, task):
-    header = ["", "NLL", "gap", "published NLL", "RMSE", "MAE", "CRPS", "95 % coverage", "parameters", "seconds"]
-    floor = all(line.gap is not None for row in rows for line in row.lines[task])
+    header = ["", "NLL", "gap", "published NLL", REACHED, "RMSE", "MAE", "CRPS", "95 % coverage"]
+    header += ["parameters", "seconds"]
+    left_out = {
+        "gap": any(line.gap is None for row in rows for line in row.lines[task]),
+        "published NLL": task not in PUBLISHED,
+        REACHED: task not in PUBLISHED,
+    }
     cells = []
     for row in rows:
         published = PUBLISHED.get(task, {}).get(row.model)
+        trained = published is not None and row.first.steps
         cells.append(
             [
                 REFERENCES.get(row.model, row.model),
                 _plus_minus(*row.nll_and_error(task)),
-                _gap(row, task) if floor else "",
+                "" if left_out["gap"] else _gap(row, task),
                 "" if published is None else f"{published:.3f}",
+                _reached(_curve(row, task), row.nll[task], published) if trained else "",
                 *(f"{row.mean(field, task):.3f}" for field in ("rmse", "mae", "crps", "coverage")),
                 f"{row.first.parameters:,}" if row.first.parameters else "",
                 f"{row.first.seconds:,.0f}",
             ]
         )
-    columns = [i for i in range(len(header)) if floor or header[i] != "gap"]
+    columns = [i for i in range(len(header)) if not left_out.get(header[i])]
     return table([header[i] for i in columns], [[row[i] for i in columns] for row in cells])
 
 
 def _gap(row, task):
     return "0" if row.model == "bayes_floor" else _plus_minus(row.mean("gap", task), row.mean("gap_error", task))
+
+
+def _curve(row, task):
+    """`[points 2]`: steps and NLL, averaged over seeds."""
+    return np.mean([line.curve for line in row.lines[task]], axis=0)
+
+
+def _reached(curve, nll, published):
+    """The first step of the learning curve with the published NLL. The curve is of the first tasks only, so its points
+    are moved by as much as its end, the model itself, differs on them from all tasks."""
+    on_all = curve[:, 1] + nll.mean() - nll[:GROUP].mean()
+    steps = curve[on_all <= published, 0]
+    return f"{steps[0]:,.0f} steps" if len(steps) else "not yet"
 
 
 def _by_task(rows, tasks):
@@ -193,9 +215,9 @@ def _draw(path, title, references, models, task):
     figure = Figure(figsize=(6 + 2 * columns, 5), layout="constrained")
     ax = figure.subplots()
     for i, row in enumerate(models):
-        curves = np.array([line.curve for line in row.lines[task]])
+        curve = _curve(row, task)
         style = ("-", "--", ":")[i // 10 % 3]
-        ax.plot(curves[0, :, 0], curves[:, :, 1].mean(axis=0), f"C{i % 10}{style}", marker=".", label=row.model)
+        ax.plot(*curve.T, f"C{i % 10}{style}", marker=".", label=row.model)
     for row in references:
         if row.model == "bayes_floor":
             ax.axhline(row.nll[task][:GROUP].mean(), color="black", linewidth=1, label="Bayes floor")

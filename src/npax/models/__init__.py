@@ -20,4 +20,5 @@ from .te_tnp import TETNP as TETNP
 from .tnp import EQTNP as EQTNP, TNPD as TNPD
 from .tnp_a import TNPA as TNPA
 from .tnp_kr import TNPKR as TNPKR
+from .tnp_kr_spectral import SpectralTNPKR as SpectralTNPKR
 from .tnp_nd import TNPND as TNPND

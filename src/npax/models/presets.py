@@ -28,6 +28,7 @@ from .te_tnp import TETNP
 from .tnp import EQTNP, TNPD
 from .tnp_a import TNPA
 from .tnp_kr import TNPKR
+from .tnp_kr_spectral import SpectralTNPKR
 from .tnp_nd import TNPND
 
 Likelihood = AbstractLikelihood | None
@@ -185,6 +186,12 @@ def tnp_kr_sa_periodic(dx: int, dy: int, *, likelihood: Likelihood = None, key: 
         return RBFNetworkBias(4, bases=5, key=network) + KernelBias([ExpSineSquared(p, gamma=10.0) for p in periods])
 
     return TNPKR(dx, dy, bias=bias, likelihood=likelihood, key=key)
+
+
+def tnp_kr_sa_spectral(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> SpectralTNPKR:
+    """TNP-KR: SA with a bias that depends on the task, and without locations in the tokens: the blocks of
+    `tnp_kr_sa` with a feed-forward of 128."""
+    return SpectralTNPKR(dx, dy, bias=lambda key: RBFNetworkBias(4, bases=5, key=key), likelihood=likelihood, key=key)
 
 
 def tnp_kr_perf(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
