@@ -57,6 +57,7 @@ def test_tables_have_the_sizes_of_the_papers():
     assert len(set(all_cells)) == len(all_cells) == 2 * 7 * len(ROWS) + 3 * (len(ROWS) + 1)
     assert Cell("images", TILED, 100_000, 1024**2) in all_cells
     assert max(max(c.nc, c.nt) for c in cells(largest=10_000)) == 10_000
+    assert {c.table for c in cells(tables=["images"])} == {"images"}
     for table, published in speed.PUBLISHED_SPEED.items():
         assert set(published) == {(c.nc, c.nt) for c in all_cells if c.table == table}
 
@@ -145,7 +146,12 @@ def test_the_command_goes_on_and_reports(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("args", "words"),
-    [(("--row", "gpt"), ["no row 'gpt'", "tiled"]), (("-o", "a.html"), [".md"]), (("--seconds", 0), ["--seconds"])],
+    [
+        (("--row", "gpt"), ["no row 'gpt'", "tiled"]),
+        (("--table", "sounds"), ["no table 'sounds'", "images"]),
+        (("-o", "a.html"), [".md"]),
+        (("--seconds", 0), ["--seconds"]),
+    ],
 )
 def test_wrong_input_is_refused_clearly(args, words):
     result, text = invoke("speed", *args)

@@ -4,10 +4,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from untrained import cnp
+from untrained import cnp, untrained
 
 import npax
-from npax.inference import Exact, Tiled
+from npax.blocks import stack
+from npax.inference import Exact, Tiled, predict
 
 
 @pytest.fixture
@@ -23,6 +24,36 @@ def test_chunks_equal_one_call(small, data):
     for part in (slice(0, 40), slice(1060, 1100)):
         for a, b in zip(whole, exact(xt[part]), strict=True):
             assert np.allclose(a[part], b, atol=1e-5)
+
+
+def test_a_context_is_conditioned_once(small, data, monkeypatch):
+    x, y, xt = data
+    asked, condition = [], predict.condition
+    monkeypatch.setattr(predict, "condition", lambda *args: asked.append(args) or condition(*args))
+    exact = Exact(small, x, y[:, :1])
+    first, again = exact(xt[:5]), exact(xt[:5])
+    assert len(asked) == 1 and np.array_equal(first.mean, again.mean)
+    pickle.loads(pickle.dumps(exact))(xt[:5])
+    assert len(asked) == 2  # what is sent is small
+
+
+@pytest.mark.parametrize("name", ["TNPKR", "TNPD", "CNP"])
+def test_a_large_context_is_conditioned_in_threads_to_the_same_numbers(name, data, monkeypatch):
+    x, y, xt = data
+    size = {"blocks": 3, "size": 8, "heads": 2, "head_size": 4, "hidden": 8} if name != "CNP" else {"size": 8}
+    model = untrained(lambda key: getattr(npax, name)(2, 1, key=key, **size))
+    plain = Exact(model, x, y[:, :1])(xt[:9])
+    shares, update = [], stack._update
+    monkeypatch.setattr(stack, "_update", lambda *args: shares.append(len(args[2])) or update(*args))
+    monkeypatch.setattr(stack, "SHARE", 8)
+    monkeypatch.setattr(predict, "LARGE", 16)
+    for cores in (1, 2):
+        shares.clear()
+        monkeypatch.setattr(predict, "cores_each", lambda cores=cores: cores)
+        threaded = Exact(model, x, y[:, :1])(xt[:9])
+        for a, b in zip(plain, threaded, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
+        assert shares == ([8] * 4 * 2 if cores > 1 and name != "CNP" else [])  # all blocks but the last
 
 
 def test_equals_the_model_itself(small, data):

@@ -65,15 +65,20 @@ class Timing:
     versions: dict[str, str]
 
 
-def cells(rows: Sequence[str] = (*ROWS, TILED), largest: int = 2**20) -> Iterator[Cell]:
-    """Of all tables, those whose context and targets are not larger than `largest`, small ones first."""
-    by_table = {
-        "targets": [(100, n) for n in POWERS],
-        "contexts": [(n, 100) for n in POWERS],
-        "images": list(IMAGES.values()),
-    }
-    for name, sizes in by_table.items():
-        for nc, nt in sizes:
+SIZES = {
+    "targets": [(100, n) for n in POWERS],
+    "contexts": [(n, 100) for n in POWERS],
+    "images": list(IMAGES.values()),
+}
+"""Context and target points of each table."""
+
+
+def cells(
+    rows: Sequence[str] = (*ROWS, TILED), largest: int = 2**20, tables: Sequence[str] = tuple(SIZES)
+) -> Iterator[Cell]:
+    """Of these tables, those whose context and targets are not larger than `largest`, small ones first."""
+    for name in tables:
+        for nc, nt in SIZES[name]:
             for row in rows:
                 if max(nc, nt) <= largest and (row != TILED or name == "images"):
                     yield Cell(name, row, nc, nt)

@@ -3,13 +3,19 @@
 import contextlib
 import contextvars
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from ..devices import cores_each
+
+SHARE = 512
+"""Points that a thread updates at a time."""
 _unroll = contextvars.ContextVar("unroll", default=False)
 
 
@@ -45,6 +51,48 @@ def write_memories(stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc
     zc, memories = scan_blocks(through, zc, blocks)
     end = last.memorise(zc, xc, mask)
     return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, end)
+
+
+def write_memories_in_threads(
+    stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]
+) -> Any:
+    """`write_memories`, not to be traced: the points of each block are updated in as many threads as a device has
+    cores. XLA shares single operations among cores, which for attention gains little or nothing."""
+    blocks = jax.tree.leaves(eqx.filter(stack, eqx.is_array))[0].shape[0]
+    memories = []
+    with ThreadPoolExecutor(cores_each()) as pool:
+        for i in range(blocks):
+            if i > 0:
+                zc = jnp.asarray(_update_in_shares(pool, stack, i - 1, np.asarray(zc), np.asarray(xc), memories[-1]))
+            memories.append(_memorise(stack, jnp.asarray(i), zc, xc, mask))
+    return _stack(memories)
+
+
+def _update_in_shares(pool, stack, i, z, x, memory):
+    def update(start):
+        share = slice(start, start + SHARE)
+        return np.asarray(_update(stack, jnp.asarray(i), z[share], x[share], memory))
+
+    return np.concatenate(list(pool.map(update, range(0, len(z), SHARE))))
+
+
+def _block(stack, i):
+    return jax.tree.map(lambda a: a[i] if eqx.is_array(a) else a, stack)
+
+
+@eqx.filter_jit
+def _memorise(stack, i, zc, xc, mask):
+    return _block(stack, i).memorise(zc, xc, mask)
+
+
+@eqx.filter_jit
+def _update(stack, i, z, x, memory):
+    return _block(stack, i).update(z, x, memory)
+
+
+@eqx.filter_jit
+def _stack(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
 
 
 def read_memories(

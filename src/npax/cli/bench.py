@@ -240,6 +240,9 @@ def speed(
             help=f"Rows: {', '.join((*harness.ROWS, harness.TILED))}, or any preset of npax.models.presets.",
         ),
     ] = "all",
+    table: Annotated[
+        str, typer.Option(metavar="all|NAME[,NAME...]", help=f"Tables: {', '.join(timings.SIZES)}.")
+    ] = "all",
     largest: Annotated[int, typer.Option(min=1, help="Leave out sizes (context or targets) beyond this one.")] = 2**20,
     seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of each figure's process.")] = 600.0,
     memory: Annotated[
@@ -261,14 +264,12 @@ def speed(
     Needs an otherwise idle machine.
     """
     known = [*harness.ROWS, harness.TILED]
-    wanted = known if row == "all" else [name.strip() for name in row.split(",")]
-    unknown = [name for name in wanted if name not in (*known, *harness.model_presets())]
-    if unknown:
-        fail(f"There is no row '{unknown[0]}'; there is: all, {', '.join([*known, *harness.model_presets()])}.")
+    wanted = _named(row, "row", known, also=harness.model_presets())
+    tables = _named(table, "table", [*timings.SIZES])
     if output is not None and output.suffix != ".md":
         fail(f"`--output` must end in .md, got '{output}'.")
     limits = {"seconds": seconds, "gigabytes": memory or _default_memory()}
-    todo = list(harness.cells(wanted, largest))
+    todo = list(harness.cells(wanted, largest, tables))
     try:
         with clear_errors():
             circumstances = timings.about()
@@ -287,12 +288,17 @@ def speed(
         raise typer.Exit(130) from None
 
 
-def _bench(table, model, steps, seeds, tasks, folder, results, *which):
-    known = [*harness.model_presets(), *harness.BASELINES]
-    wanted = known if model == "all" else [name.strip().replace("-", "_") for name in model.split(",")]
-    unknown = [name for name in wanted if name not in known]
+def _named(text, what, known, also=()):
+    """The names in a list with commas; all that are known for "all"."""
+    wanted = [*known] if text == "all" else [name.strip().replace("-", "_") for name in text.split(",")]
+    unknown = [name for name in wanted if name not in (*known, *also)]
     if unknown:
-        fail(f"There is no model '{unknown[0]}'; there is: all, {', '.join(known)}.")
+        fail(f"There is no {what} '{unknown[0]}'; there is: {', '.join(dict.fromkeys(['all', *known, *also]))}.")
+    return wanted
+
+
+def _bench(table, model, steps, seeds, tasks, folder, results, *which):
+    wanted = _named(model, "model", [*harness.model_presets(), *harness.BASELINES])
     results = folder / "results" if results is None else results
     failed = []
     try:

@@ -5,21 +5,24 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
+from ..blocks import write_memories_in_threads
 from ..devices import cores_each, everywhere, local_mesh, split
 from ..likelihoods import Categorical, marginals, noiseless
-from ..models import AbstractNeuralProcess
+from ..models import AbstractNeuralProcess, AbstractTokenStack
+from ..models._base import clean
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
 from .progress import Progress
 
 CHUNK = 1024
 """Targets per compiled call and device: their intermediate values, not the request, set the memory."""
+LARGE = 2048
+"""Observations from which on a context is conditioned in threads."""
 
 
 class Prediction(NamedTuple):
@@ -52,9 +55,10 @@ class Context(NamedTuple):
 class Exact:
     """A model's answer to one context: a function of targets, `exact(x) -> Prediction`.
 
-    Every target sees the whole context. Cost with exact attention: O(nc²) once and O(nc) per target; memory O(nc)
-    and that of one chunk of targets for each device and CPU core. More targets than a chunk are spread over all devices
-    of the process, and over the cores of each.
+    Every target sees the whole context, which is conditioned at the first call and kept for later ones (6 KB for each
+    observation and column at the default sizes). Cost with exact attention: O(nc²) once and O(nc) per target; memory
+    O(nc) and that of one chunk of targets for each device and CPU core. More targets than a chunk are spread over all
+    devices of the process, and over the cores of each.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
     the columns of `x` mean; `progress`: show a progress bar over chunks of targets; `normalize`: bring positions to
@@ -89,15 +93,9 @@ class Exact:
         return side_by_side(self._column(i, xt) for i in range(len(self.contexts)))
 
     def _column(self, i, xt):
-        unit, *context = self.contexts[i]
-        n = len(xt)
-        if n <= CHUNK:  # condition and decode as one program: a single compilation per size of the context
-            batch = tuple(a[None] for a in context)
-            found = predict(self.model, batch, pad(xt, wide_bucket(n, CHUNK))[None])
-            return restore(np.asarray(found[0])[:, :n], unit)
         if self._states is None:
-            self._states = [_condition(self.model, tuple(context)) for _, *context in self.contexts]
-        return restore(decode(self.model, self._states[i], xt, progress=self.progress), unit)
+            self._states = [condition(self.model, context) for context in self.contexts]
+        return restore(decode(self.model, self._states[i], xt, progress=self.progress), self.contexts[i].standardiser)
 
     def __getstate__(self):
         return {**self.__dict__, "_states": None}  # cheap to compute again, large to send
@@ -161,38 +159,45 @@ def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:
     return jnp.stack([observation.mean, observation.variance, function.variance])
 
 
-@eqx.filter_jit
-def predict(model, context, xt) -> Float[Array, "batch 3 nt dy"]:
-    """The one compiled program of a request: moments of the targets of a batch of tasks, normalised and padded.
-
-    **Shapes:** `context`: `[batch nc dx]`, `[batch nc dy]` and the mask `[batch nc]`; `xt [batch nt dx]`.
-    """
-    return jax.vmap(lambda context, xt: moments(model(context[0], context[1], xt, context[2])))(context, xt)
-
-
 def decode(
     model: AbstractNeuralProcess, state: Any, xt: Float[np.ndarray, "nt dx"], *, progress: bool = False
 ) -> Float[np.ndarray, "3 nt dy"]:
     """`moments` of any number of targets, chunk by chunk, on all devices of the process; several chunks side by side
     where a device has several CPU cores, which a single program does not fill."""
     mesh = local_mesh()
-    known, size = everywhere((model, state), mesh), CHUNK * mesh.size
-    chunks = [xt[start : start + size] for start in range(0, len(xt), size)]
+    known = (model, state) if mesh.size == 1 else everywhere((model, state), mesh)
+    size = wide_bucket(-(-len(xt) // mesh.size), CHUNK) * mesh.size
+    chunks = [xt[start : start + size] for start in range(0, max(len(xt), 1), size)]
 
     def answer(chunk):
         return np.asarray(_decode(known, pad(chunk, size), mesh))[:, : len(chunk)]
 
     found = []
     with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each()) as pool:
-        for part in pool.map(answer, chunks):
+        for part in (pool.map if len(chunks) > 1 else map)(answer, chunks):
             found.append(part)
             bar.advance(part.shape[1])
     return np.concatenate(found, axis=1)
 
 
+def condition(model: AbstractNeuralProcess, context: Context) -> Any:
+    """The state of a context; of a large one, in threads where a device has several cores and the model is a stack of
+    blocks."""
+    _, *arrays = context
+    if len(context.x) < LARGE or cores_each() == 1 or not isinstance(model, AbstractTokenStack):
+        return _condition(model, arrays)
+    return write_memories_in_threads(model.stack, *_tokens(model, arrays))
+
+
 @eqx.filter_jit
 def _condition(model, context):
     return model.condition(*context)
+
+
+@eqx.filter_jit
+def _tokens(model, context):
+    x, y, mask = clean(*context)
+    return model.context_tokens(x, y), x, mask
 
 
 @eqx.filter_jit

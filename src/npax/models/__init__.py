@@ -4,6 +4,7 @@ from . import presets as presets
 from ._base import (
     AbstractConditionalNeuralProcess as AbstractConditionalNeuralProcess,
     AbstractNeuralProcess as AbstractNeuralProcess,
+    AbstractTokenStack as AbstractTokenStack,
     State as State,
 )
 from ._joint import AbstractJointNeuralProcess as AbstractJointNeuralProcess

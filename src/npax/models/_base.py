@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
+from ..blocks import write_memories
 from ..likelihoods import AbstractLikelihood
 
 State = Any
@@ -56,6 +57,21 @@ class AbstractConditionalNeuralProcess(AbstractNeuralProcess):
 
     def predict(self, state, xt):
         return self.likelihood(self.decode(state, xt))
+
+
+class AbstractTokenStack(AbstractConditionalNeuralProcess):
+    """A neural process whose context is a token for each observation, which pass through a stack of blocks (`KRBlock`,
+    `TransformerBlock`): its state is what targets read at each depth."""
+
+    stack: eqx.AbstractVar[Any]
+
+    @abc.abstractmethod
+    def context_tokens(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc size"]:
+        """What enters the first block."""
+
+    def condition(self, xc, yc, mask=None):
+        xc, yc, mask = clean(xc, yc, mask)
+        return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
 
 
 def at_least_one(**sizes: int) -> None:

@@ -4,12 +4,19 @@ from jaxtyping import PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
 from ..bias import AbstractBias
-from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack, write_memories
+from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
+from ._base import (
+    AbstractConditionalNeuralProcess,
+    AbstractTokenStack,
+    at_least_one,
+    clean,
+    context_features,
+    target_features,
+)
 
 
-class TNPD(AbstractConditionalNeuralProcess):
+class TNPD(AbstractTokenStack):
     r"""Transformer neural process, diagonal (TNP-D; Nguyen and Grover 2022), with efficient queries.
 
     Tokens $\mathrm{MLP}([x, y, 1])$ of the context and $\mathrm{MLP}([x, 0, 0])$ of the targets pass through one stack
@@ -59,9 +66,8 @@ class TNPD(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
-        return write_memories(self.stack, self.embed(context_features(xc, yc)), xc, mask)
+    def context_tokens(self, xc, yc):
+        return self.embed(context_features(xc, yc))
 
     def decode(self, state, xt):
         return self.head(read_memories(self.stack, state, self.embed(target_features(xt, self.dy)), xt))

@@ -15,15 +15,15 @@ from ..attention import (
     TokenAttention,
 )
 from ..bias import AbstractBias
-from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, spread_over_locations, write_memories
+from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, spread_over_locations
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ._base import AbstractTokenStack, at_least_one
 
 M = TypeVar("M")
 ReadsTokens = AbstractAttention | AbstractTokenAttention
 
 
-class TNPKR(AbstractConditionalNeuralProcess):
+class TNPKR(AbstractTokenStack):
     r"""Transformer neural process - kernel regression (KR2 §3).
 
     Tokens co-embed observed-status, value (zeros for targets) and, with `locations=True`, location (eq. 2). A stack
@@ -111,9 +111,8 @@ class TNPKR(AbstractConditionalNeuralProcess):
 
         self.stack = eqx.filter_vmap(block)(jr.split(b_key, blocks))
 
-    def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
-        return write_memories(self.stack, self._tokens(xc, yc, observed=1), xc, mask)
+    def context_tokens(self, xc, yc):
+        return self._tokens(xc, yc, observed=1)
 
     def decode(self, state, xt):
         zt = self._tokens(xt, jnp.zeros((xt.shape[0], self.dy), xt.dtype), observed=0)

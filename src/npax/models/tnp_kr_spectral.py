@@ -38,8 +38,8 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
     `summary`: widths of the MLP.
 
     **Good values:** the defaults, for coordinates in about [-2, 2]: differences up to 5, 4 cycles per unit in the bias
-    and 10 in the periodogram. **Cost:** that of `TNPKR` with heads wider by 2 D M (80 by default; about twice a step
-    of TNP-KR: SA), and O(nc D frequencies) for the periodogram.
+    and 10 in the periodogram. **Cost:** that of `TNPKR` with heads wider by 2 D M (80 by default; a step takes
+    about a tenth longer), and O(nc D frequencies) for the periodogram.
 
     **Pitfalls:** harmonics above the highest frequency are not seen; coordinates in other units must be scaled.
     """
