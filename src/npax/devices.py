@@ -44,6 +44,11 @@ def local_mesh() -> Mesh:
     return _mesh(_unless_one_is_named(jax.local_devices))
 
 
+def first_of(mesh: Mesh) -> Mesh:
+    """The first device of a mesh by itself."""
+    return _mesh([mesh.devices.flat[0]])
+
+
 def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright: ignore[reportInvalidTypeForm]
     """The devices given, or those of all processes; or the one that `jax.default_device` names, where it does.
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import npax
-from npax.bench import Run, Table, model_presets, prepare, read, report, run
+from npax.bench import Run, Table, model_presets, prepare, read, report, run, tables
 from npax.bench.curve import Curve
+from npax.bench.tables import kolmogorov, shift
 from npax.likelihoods import Categorical
 from npax.tasks import ContextAmongTargets, SIRTask
+from npax.training.checkpoint import write_checkpoint
 
 STEPS, TASKS = 8, 6
 OPTIONS = {"steps": STEPS, "progress": False}
@@ -161,3 +163,18 @@ def test_an_unknown_lattice_is_refused():
 def test_an_unknown_kernel_is_refused():
     with pytest.raises(ValueError, match="no kernel 'cosine'; there is: rbf, matern32, periodic"):
         npax.bench.gp1d("cosine")
+
+
+def test_the_curve_starts_where_training_goes_on(benchmark, tmp_path):
+    for step in (10, 20):
+        path = write_checkpoint(tmp_path, step, {"a": np.zeros(2)}, {})
+    path.write_bytes(b"half a file")
+    with pytest.warns(UserWarning, match="Going back to the checkpoint before it"):
+        curve = Curve(tmp_path, benchmark.table.tasks, benchmark.batches["small"], every=5, steps=30, seeds=1)
+    assert curve.step == 10
+
+
+def test_tables_of_other_data_have_names_of_their_own(monkeypatch, tmp_path):
+    assert shift().name == "shift" != shift((0.0, 3.0)).name
+    monkeypatch.setattr(tables, "_flow", lambda path, n: jax.numpy.zeros((n, 16, 16, 16, 2)))
+    assert len({kolmogorov(tmp_path, n).name for n in (8, 16, 72)}) == 3

@@ -89,6 +89,12 @@ def test_limits_hold(code, limits, outcome, tmp_path):
     assert larger == (found if outcome == "ok" else None)
 
 
+def test_a_process_that_ends_before_it_has_read_all_is_heard(tmp_path):
+    command = [sys.executable, "-c", "raise ValueError('wrong')"]
+    found = measure(CELL, tmp_path, ABOUT, seconds=60, gigabytes=60, command=command, stdin="x" * 10**7)
+    assert (found.outcome, found.message) == ("error", "ValueError: wrong")
+
+
 def test_a_cell_runs(capsys, monkeypatch, small_preset):
     monkeypatch.setattr(sys, "argv", ["speed_cell", json.dumps({"row": "tnp_kr_sa", "nc": 5, "nt": 9})])
     speed_cell.main()

@@ -165,3 +165,14 @@ def test_importing_npax_imports_no_extra():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
     assert npax.interpolate.__module__ == "npax.estimators.geo"
+
+
+@pytest.mark.parametrize("options", [{}, {"store": True}, {"chunks": True}])
+def test_an_empty_axis_gives_an_empty_map(points, small, options, tmp_path):
+    grid = xr.Dataset(coords={"lat": LAT[:0], "lon": LON})
+    if "chunks" in options:
+        grid["mask"] = (("lat", "lon"), np.zeros((0, 7)))
+        grid = grid.chunk()
+    given = {"store": tmp_path / "empty.zarr"} if "store" in options else {}
+    out = interpolate(points, grid, small, **given)
+    assert out["temp_mean"].shape == out["temp_std"].shape == (0, 7)

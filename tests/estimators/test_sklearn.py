@@ -269,3 +269,20 @@ def test_on_the_globe_the_dateline_is_no_border(small, rng):
     turned = np.stack([(X[:, 0] + 180) % 360 - 180, X[:, 1]], axis=1)
     wrapped = npax.NeuralProcessRegressor(small, coords="latlon").fit(turned, y)
     assert np.allclose(reg.predict(X), wrapped.predict(X), atol=1e-3)
+
+
+def test_what_is_kept_does_not_change_with_the_users_array(small, rng):
+    X = rng.uniform(0, 10, (60, 2))
+    reg = npax.NeuralProcessRegressor(small, strategy="tiled", tile_size=16).fit(X, np.sin(X[:, 0]))
+    kept = reg.X_.copy()
+    X[:] = 7.0
+    assert np.array_equal(reg.X_, kept)
+
+
+def test_an_update_that_fails_changes_nothing(small, rng):
+    X = rng.uniform(-80, 80, (20, 2))
+    reg = npax.NeuralProcessRegressor(small, coords="latlon").fit(X, np.sin(X[:, 0]))
+    before = reg.predict(X[:3])
+    with pytest.raises(ValueError, match="latitude"):
+        reg.update([[0.0, 100.0]], [1.0])
+    assert np.array_equal(reg.predict(X[:3]), before)

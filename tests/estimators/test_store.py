@@ -9,6 +9,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
+import equinox as eqx
 import numpy as np
 import pytest
 import xarray as xr
@@ -17,6 +18,7 @@ from victim import GRID, observations, write
 import npax
 from npax.estimators import store as stores
 from npax.estimators.store import BLOCKS, DONE, Store
+from npax.likelihoods import HeteroscedasticGaussian
 
 HERE = Path(__file__).parent
 
@@ -185,3 +187,11 @@ def test_coordinates_that_are_not_in_memory(small, whole, tmp_path):
 def test_a_table_of_points_has_no_blocks(small, tmp_path):
     with pytest.raises(ValueError, match="`store` takes a gridded target"):
         npax.interpolate(observations(), observations(), y="temp", model=small, store=tmp_path / "map.zarr")
+
+
+def test_settings_of_a_model_are_part_of_the_request():
+    """Two models with the same numbers that predict otherwise."""
+    one, other = (HeteroscedasticGaussian(1, std) for std in (0.01, 0.1))
+    assert stores._digest((one,)) != stores._digest((other,))
+    same = [eqx.nn.Lambda(lambda x: x) for _ in range(2)]  # at different addresses, as in another process
+    assert stores._digest((eqx.nn.Sequential(same[:1]),)) == stores._digest((eqx.nn.Sequential(same[1:]),))

@@ -131,3 +131,12 @@ def test_refusals(small, problem):
     ):
         with pytest.raises(ValueError, match=message):
             npax.sample(small, xc, yc, xt, key=jr.key(0), **options)
+
+
+@pytest.mark.parametrize("method", ["auto", "ar"])
+def test_rows_must_match(small, rng, method):
+    xc, yc = rng.normal(size=(5, 3)), rng.normal(size=(4, 1))
+    with pytest.raises(ValueError, match="`yc` must have as many rows as `xc`, 5; got 4"):
+        npax.sample(small, xc, yc, xc, key=jr.key(0), method=method)
+    with pytest.raises(ValueError, match="`yt` must have as many rows as `xt`, 5; got 4"):
+        autoregressive_log_prob(small, xc[:4], yc, xc, yc, key=jr.key(0))

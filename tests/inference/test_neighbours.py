@@ -28,3 +28,10 @@ def test_as_many_as_asked_and_none_twice(n, size, seed):
 def test_few_observations_are_seen_all(rng, n):
     seen = Neighbours(rng.normal(size=(n, 3)), 40)(np.zeros((2, 3)))
     assert (seen == np.arange(n)).all()
+
+
+def test_coinciding_observations_are_seen_once_each(rng):
+    """Many at one place: the level of one in eight has as near ones as those that are seen already."""
+    points = np.concatenate([np.zeros((900, 2)), rng.uniform(1, 2, (600, 2))])
+    seen = Neighbours(points, 128)(np.array([[0.0, 0.0], [1.5, 1.5]]))
+    assert (np.diff(seen, axis=-1) > 0).all()

@@ -1,4 +1,5 @@
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -113,3 +114,38 @@ def test_pickles(small, data, kind):
     x, y, xt = data
     predictor = kind(small, x, y)
     assert np.array_equal(pickle.loads(pickle.dumps(predictor))(xt[:5]).mean, predictor(xt[:5]).mean)
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_answers_do_not_change_with_the_users_arrays(small, data, kind):
+    x, y, xt = data
+    predictor = kind(small, x, y)
+    first = predictor(xt[:5])
+    x[:], y[:] = 7.0, -1.0
+    for a, b in zip(first, predictor(xt[:5]), strict=True):
+        assert np.array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_integers_are_numbers(small, kind):
+    x, xt = np.array([[200], [210], [250]], np.uint8), np.array([[190], [255]], np.uint8)
+    y = np.array([[1], [2], [4]])
+    whole, real = (kind(small, a, y)(b).mean for a, b in ((x, xt), (x.astype(float), xt.astype(float))))
+    assert np.array_equal(whole, real)  # unsigned ones do not wrap around the context's corner
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_rows_must_match(small, data, kind):
+    x, y, _ = data
+    with pytest.raises(ValueError, match="as many rows as each other, got 30 and 27"):
+        kind(small, x, y[:27])
+
+
+def test_threads_share_what_is_conditioned(small, data, monkeypatch):
+    x, y, xt = data
+    asked, condition = [], predict.condition
+    monkeypatch.setattr(predict, "condition", lambda *args: asked.append(args) or condition(*args))
+    exact = Exact(small, x, y[:, :1])
+    with ThreadPoolExecutor(6) as pool:
+        first, *others = pool.map(exact, [xt[:5]] * 6)
+    assert len(asked) == 1 and all(np.array_equal(first.mean, other.mean) for other in others)

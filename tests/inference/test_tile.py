@@ -1,4 +1,6 @@
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -128,3 +130,26 @@ def test_widths_trade_padding_for_calls():
 def test_refuses_empty_cells(gp):
     with pytest.raises(ValueError, match="`size` must be at least 1"):
         Tiled(gp, np.zeros((3, 1)), np.zeros((3, 1)), size=0)
+
+
+def test_threads_share_the_boxes(gp, rng):
+    """A thread must not find that another has just halved its box."""
+    x, xt = on_the_plane(rng, 500), on_the_plane(rng, 20)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(15):
+            tiled = Tiled(gp, x, wave(x), size=16)
+            with ThreadPoolExecutor(8) as pool:
+                found = list(pool.map(lambda _, tiled=tiled: len(tiled.cells(xt)), range(8)))
+            assert len(set(found)) == 1
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def test_what_tiles_cannot_answer(gp, rng):
+    x = on_the_plane(rng, 30)
+    with pytest.raises(ValueError, match="`x` has no rows: tiles need observations"):
+        Tiled(gp, x[:0], wave(x)[:0])
+    with pytest.raises(ValueError, match="`x` must be finite, got NaN or infinity in row 1"):
+        Tiled(gp, x, wave(x))(np.array([[1.0, 2.0], [np.nan, 0.0]]))

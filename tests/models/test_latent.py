@@ -9,8 +9,10 @@ import pytest
 import reference
 import scipy.stats
 from laws import MODELS, close, draw_data, normal
+from untrained import untrained
 
 import npax
+from npax.likelihoods import FunctionAndNoise
 from npax.models.bnp import _sorted, _with_replacement
 
 
@@ -151,3 +153,19 @@ def test_sorting_puts_valid_points_first_in_one_order(rng):
     assert a[2].tolist() == [True] * 6 + [False] * 3
     assert (a[0][:6] == b[0][:6]).all() and (a[1][:6] == b[1][:6]).all()
     assert (np.diff(a[0][:6, 0]) >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["np", "bnp", "tnp-a"])
+def test_samples_leave_the_noise_out_where_it_is_told_apart(name, getkey):
+    """With nearly no uncertainty of the function, draws of it scatter far less than new observations."""
+    sizes = {"encoder": (8,), "size": 8, "decoder": (8,)}
+    if name == "tnp-a":
+        sizes = {"blocks": 1, "size": 8, "heads": 1, "head_size": 8, "hidden": 8}
+    kind = {"np": npax.NP, "bnp": npax.BNP, "tnp-a": npax.TNPA}[name]
+    model = untrained(lambda key: kind(2, 1, likelihood=FunctionAndNoise(1), key=key, **sizes))
+    data = draw_data(model, getkey())
+    noisy, clean = (
+        np.asarray(npax.sample(model, data.xc, data.yc, data.xt[:2], 64, key=jr.key(0), include_noise=noise))
+        for noise in (True, False)
+    )
+    assert not np.array_equal(noisy, clean) and clean.var(axis=0).mean() < noisy.var(axis=0).mean()

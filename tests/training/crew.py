@@ -14,7 +14,7 @@ import numpy as np
 from sines import Sines, train
 
 import npax
-from npax.inference import Exact, Tiled
+from npax.inference import Exact, Tiled, predict
 from npax.tasks import Curriculum, Stage
 
 
@@ -56,9 +56,18 @@ def predicted():
     model = eqx.filter_jit(lambda key: npax.TNPKR(1, 1, **sizes, key=key))(jr.key(0))
     x, xt = rng.uniform(-2, 2, (60, 1)), rng.uniform(-2, 2, (1500, 1))
     tiled = Tiled(model, x, np.sin(x), size=20)
+    exact, decode, used = Exact(model, x, np.sin(x)), predict._decode, set()
+
+    def watched(*args):
+        out = decode(*args)
+        used.update(out.devices())
+        return out
+
+    predict._decode = watched
     with jax.default_device(jax.devices()[-1]):
-        named = tiled(xt)
-    found = {"named": named, "tiled": tiled(xt), "exact": Exact(model, x, np.sin(x))(xt)}
+        found = {"named": tiled(xt), "named exact": exact(xt)}
+    assert used == {jax.devices()[-1]}  # also in the threads of several chunks
+    found |= {"tiled": tiled(xt), "exact": exact(xt)}
     return {name: np.stack(moments) for name, moments in found.items()}
 
 

@@ -100,3 +100,12 @@ def test_leftovers_and_strangers_do_not_disturb(tmp_path):
     assert checkpoints(tmp_path) == [] and read_checkpoint(tmp_path, state()) is None
     write_checkpoint(tmp_path, 1, state(), {})
     assert not list(tmp_path.glob("*.partial-*"))
+
+
+def test_a_new_run_in_an_old_folder_replaces_it(tmp_path):
+    """Later steps there are of the run before, and must not be what the next one goes on with."""
+    for step in (6, 8):
+        write_checkpoint(tmp_path, step, state(float(step)), {})
+    path = write_checkpoint(tmp_path, 4, state(44.0), {})
+    assert path.exists() and checkpoints(tmp_path) == [path]
+    assert read_checkpoint(tmp_path, state())[0]["step"] == 44

@@ -47,7 +47,7 @@ def test_four_devices_find_what_one_finds(alone, tmp_path):
     """They train and are stopped, three of them go on; they predict together, and one by itself."""
     printed(start(tmp_path, devices=4))
     found = np.load(tmp_path / "found.npz")
-    assert len(found.files) == len(alone.files) == 11
+    assert len(found.files) == len(alone.files) == 12
     for name in found.files:
         assert np.allclose(found[name], alone[name], rtol=1e-5, atol=1e-5, equal_nan=True), name
     assert found["uneven skipped"] == np.sum(~np.isfinite(found["uneven losses"])) > 0

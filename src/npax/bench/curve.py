@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..task import Task
 from ..tasks import AbstractTasks
-from ..training.checkpoint import checkpoints, write_atomically
+from ..training.checkpoint import newest, write_atomically
 from ..training.fit import unstack
 from .scores import mean_and_error, score_model
 
@@ -21,8 +21,8 @@ class Curve:
     def __init__(self, folder: Path, tasks: AbstractTasks, batch: Task, *, every: int, steps: int, seeds: int):
         self.path, self.tasks, self.batch = folder / "curve.json", tasks, batch
         self.every, self.steps, self.seeds = every, steps, seeds
-        saved = checkpoints(folder)
-        self.step = int(saved[-1].stem.removeprefix("step-")) if saved else 0
+        saved = newest(folder)  # where `fit` goes on
+        self.step = 0 if saved is None else saved[2]["step"]
         self.points, self.seconds = [], 0.0
         if saved and self.path.exists():
             stored = json.loads(self.path.read_text())

@@ -1,5 +1,6 @@
 """Timing tables: microseconds per sample over context and target sizes, each in a process of its own, under limits."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -135,8 +136,8 @@ def limited(command: Sequence[str], seconds: float | int, gigabytes: float | int
         ended, peak = "", 0.0
         try:
             assert process.stdin is not None
-            process.stdin.write(stdin)
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError), process.stdin:  # if it ended before: its status says why
+                process.stdin.write(stdin)
             started = time.monotonic()
             while process.poll() is None and not ended:
                 time.sleep(POLL)

@@ -38,6 +38,10 @@ from ..tasks import (
 )
 from ..training.checkpoint import write_atomically
 
+SHIFTS = (0.0, 0.5, 1.0, 2.0)
+"""Of GP-1D-shift."""
+TRAJECTORIES = 72
+"""Flows that are simulated."""
 KERNELS: Mapping[str, AbstractKernelPrior] = {
     "rbf": RBFPrior(),
     "matern32": Matern32Prior(),
@@ -113,10 +117,11 @@ def gp2d() -> Table:
     return Table("gp2d-rbf", TITLES["gp2d-rbf"], gp_2d(), {"gp2d-rbf": gp_2d()}, batch_size=16, dx=2)
 
 
-def shift(shifts: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)) -> Table:
+def shift(shifts: tuple[float, ...] = SHIFTS) -> Table:
     """GP-1D-shift of TE: trained where the tasks are, scored there and at a distance, noise of the targets included."""
     evaluations = {f"shift-{shift:g}": gp_1d_shift(shift) for shift in shifts}
-    return Table("shift", TITLES["shift"], gp_1d_shift(), evaluations, nodes=16)
+    name = "shift" if shifts == SHIFTS else "-".join(evaluations)
+    return Table(name, TITLES["shift"], gp_1d_shift(), evaluations, nodes=16)
 
 
 def anp() -> Table:
@@ -168,13 +173,13 @@ def sir(lattice: int = 64) -> Table:
     )
 
 
-def kolmogorov(folder: Path, trajectories: int = 72) -> Table:
+def kolmogorov(folder: Path, trajectories: int = TRAJECTORIES) -> Table:
     """Kolmogorov flow of TE, batches of 16: one trajectory in eight is for tests. 256 of the nodes that are not seen
     are targets of training, 1,024 of tests. The flows are simulated once and kept in `folder`."""
     held_out = max(1, trajectories // 8)
     flow = _flow(folder / f"kolmogorov-{trajectories}.npy", trajectories)
     return Table(
-        "kolmogorov",
+        "kolmogorov" if trajectories == TRAJECTORIES else f"kolmogorov-{trajectories}",
         TITLES["kolmogorov"],
         KolmogorovTask(flow[held_out:], nt=256),
         {"kolmogorov": KolmogorovTask(flow[:held_out], nt=1024)},

@@ -57,7 +57,10 @@ def write_memories_in_threads(
     stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]
 ) -> Any:
     """`write_memories`, not to be traced: the points of each block are updated in as many threads as a device has
-    cores. XLA shares single operations among cores, which for attention gains little or nothing."""
+    cores. XLA shares single operations among cores, which for attention gains little or nothing.
+
+    Threads do not hear of `jax.default_device`: arrays of `stack` that are committed to a device say where. At the end
+    memory holds all that is returned twice."""
     blocks = jax.tree.leaves(eqx.filter(stack, eqx.is_array))[0].shape[0]
     memories = []
     with ThreadPoolExecutor(cores_each()) as pool:

@@ -130,7 +130,7 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
     if grid.chunks:
         moments = _lazy(predictor, grid, include_noise)
     else:
-        moments = _moments(predictor, grid.points(), include_noise).reshape(*grid.sizes.values(), -1)
+        moments = _moments(predictor, grid.points(), include_noise).reshape(*grid.sizes.values(), 2 * len(ys))
     return grid.frame.assign(
         {name: (tuple(grid.sizes), moments[..., i], given) for i, (name, given) in enumerate(variables)}
     )
@@ -201,7 +201,7 @@ class _Block:
         sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
         predictor = shared if self.part is None else self.part.of(shared)
         moments = _moments(predictor, points(axes, self.dims), self.include_noise)
-        return moments.reshape(*(sizes[d] for d in self.dims), -1)
+        return moments.reshape(*(sizes[d] for d in self.dims), moments.shape[1])
 
 
 def _columns(table, names, where):

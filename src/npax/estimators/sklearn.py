@@ -108,7 +108,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
             )
             self.model_ = self.finetuned_.model
-        return self._keep(X, y)
+        return self._keep(X.copy(), y)
 
     def update(self, X, y) -> "NeuralProcessRegressor":
         """Adds observations to those in use; `fit` on all of them gives the same."""
@@ -141,7 +141,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return mean
 
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
-        """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`."""
+        """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`.
+
+        Those of the normal distribution with the predicted mean and standard deviation, also where tiles overlap or the
+        model predicts a mixture.
+        """
         levels = np.asarray(q, np.float64)
         if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q}.")
@@ -173,7 +177,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = self._valid(X, y, reset=reset, validate_separately=({"dtype": np.float64}, of_y))
         y = y.astype(np.float64)
         check_consistent_length(X, y)
-        finite = np.isfinite(y if y.ndim == 1 else y.sum(axis=1))
+        finite = np.isfinite(y).reshape(len(y), -1).all(axis=1)
         if finite.all():
             return X, y
         lost = f"{np.sum(~finite)} of {len(y)} rows of `y` hold NaN or infinity"
@@ -200,6 +204,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             ) from error
 
     def _keep(self, X, y):
+        coordinates(self.coords).positions(X)  # raises before anything has changed
         self.X_, self.y_, self._predictors = X, y, {}
         self._predictor(len(X))
         return self

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import warnings
 from collections.abc import Callable, Sequence
@@ -63,7 +64,7 @@ class Store:
         import xarray as xr
         import zarr
 
-        if self.done == self.count:
+        if self.done == self.count > 0:
             warnings.warn(f"'{self.path}' holds all of this prediction: nothing is computed again.", stacklevel=1)
             return xr.open_zarr(self.path)
         group = zarr.open_group(self.path, mode="r+", use_consolidated=False)
@@ -124,19 +125,23 @@ class Store:
         write_atomically(self.path / "zarr.json", json.dumps(metadata, indent=2).encode())
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""Of a function among a model's settings: another in every process."""
+
+
 def _cut(size, length):
-    return tuple(min(length, size - start) for start in range(0, size, length))
+    return tuple(min(length, size - start) for start in range(0, size, max(length, 1)))
 
 
 def _digest(parts):
     """A fingerprint of arrays, models, plain values; of variables that are not in memory it reads piece by piece."""
     digest = hashlib.sha256()
     for part in parts:
-        leaves = jax.tree.leaves(part)
-        digest.update(f"{type(part).__name__} {len(leaves)}".encode())
+        leaves, structure = jax.tree.flatten(part)
+        digest.update(_ADDRESS.sub("", f"{type(part).__name__} {structure}").encode())
         for leaf in leaves:
             if not hasattr(leaf, "shape"):
-                digest.update(repr(leaf).encode())
+                digest.update(_ADDRESS.sub("", repr(leaf)).encode())
                 continue
             digest.update(f"{getattr(leaf, 'dims', '')} {leaf.shape} {leaf.dtype}".encode())
             rows = max(1, BLOCK * len(leaf) // max(leaf.size, 1)) if leaf.ndim else 1

@@ -12,8 +12,8 @@ from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, Ab
 from .buckets import bucket, pad
 from .predict import to_model
 
-GROUP = 64
-"""Samples drawn side by side."""
+GROUPS = (1, 4, 16, 64)
+"""Numbers of samples that are drawn side by side."""
 
 
 def sample(
@@ -42,7 +42,7 @@ def sample(
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points. **Good values:** up to a few hundred
     targets. **Pitfalls:** targets closer together than the model resolves carry its errors along the chain.
 
-    **Raises:** `ValueError` for an unknown method, or a latent that the model does not have.
+    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or lengths that do not match.
     """
     if method not in ("auto", "ar", "latent", "independent"):
         raise ValueError(f'`method` must be "auto", "ar", "latent" or "independent", got {method!r}.')
@@ -54,7 +54,7 @@ def sample(
     if n < 1:
         raise ValueError(f"`n` must be at least 1 sample, got {n}.")
     xc, xt = (to_model(model, np.asarray(x)) for x in (xc, xt))
-    yc = np.asarray(yc, np.float32)
+    yc = _values(yc, xc, "yc", "xc")
     if len(xt) == 0:
         return jnp.zeros((n, 0, yc.shape[1]))
     size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
@@ -62,8 +62,8 @@ def sample(
     if method == "independent":
         return _independent(model, context, slots, jr.split(key, n), include_noise)[:, : len(xt)]
     if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
-        return _own(model, context, slots, np.arange(len(slots)) < len(xt), key, n)[:, : len(xt)]
-    side = min(GROUP, bucket(n))
+        return _own(model, context, slots, np.arange(len(slots)) < len(xt), key, n, include_noise)[:, : len(xt)]
+    side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
     keys = jr.split(key, -(-n // side) * side).reshape(-1, side)
     groups = [_chains(model, context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
     return jnp.concatenate(groups)[:n, : len(xt)]
@@ -78,10 +78,17 @@ def autoregressive_log_prob(
     Never to be compared with likelihoods of targets predicted one by one. **Cost:** as one sample per order.
     """
     xc, xt = (to_model(model, np.asarray(x)) for x in (xc, xt))
-    yc, yt = (np.asarray(y, np.float32) for y in (yc, yt))
+    yc, yt = _values(yc, xc, "yc", "xc"), _values(yt, xt, "yt", "xt")
     size, slots = bucket(len(xc)), bucket(len(xt))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
+
+
+def _values(y, x, name, of):
+    y = np.asarray(y, np.float32)
+    if len(y) != len(x):
+        raise ValueError(f"`{name}` must have as many rows as `{of}`, {len(x)}; got {len(y)}.")
+    return y
 
 
 def _draw(distribution, key, include_noise):
@@ -96,8 +103,8 @@ def _independent(model, context, xt, keys, include_noise) -> Array:
 
 
 @eqx.filter_jit
-def _own(model, context, xt, counted, key, n) -> Array:
-    return model.sample(model.condition(*context), xt, key, n, mask=counted)
+def _own(model, context, xt, counted, key, n, include_noise) -> Array:
+    return model.sample(model.condition(*context), xt, key, n, mask=counted, include_noise=include_noise)
 
 
 @eqx.filter_jit

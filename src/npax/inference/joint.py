@@ -32,7 +32,9 @@ def covariance(
     As correlations these are symmetrised and projected onto the positive semidefinite matrices. With a tiled
     predictor the response is that of the observations around $x_j$, and zero where they do not reach.
 
-    **Cost:** conditioning twice per target. **Raises** `ValueError` for more than 1,000 targets.
+    **Cost:** conditioning three times per target. **Pitfalls:** a model of several columns hears of all of them at
+    once, so its result is that of Gaussian processes only if the columns are independent of one another.
+    **Raises** `ValueError` for more than 1,000 targets.
     """
     n, dy = prediction.mean.shape
     if n > LARGEST:

@@ -31,18 +31,22 @@ class Neighbours:
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Indices `[*places count]`, ascending, of the observations seen from each of the `places [*places d]`."""
-        distance, near = self._nearest(self.tree, places, self.near)
-        seen, reach = [near], distance[..., -1:]
+        _, seen = self._nearest(self.tree, places, self.near)
         for kept, tree, count in self.levels:
-            distance, found = self._nearest(tree, places, min(self.near + count, len(kept)))
-            beyond = np.argsort(np.where(distance > reach, distance, np.inf), axis=-1, kind="stable")[..., :count]
-            seen.append(kept[np.take_along_axis(found, beyond, axis=-1)])
-            reach = np.take_along_axis(distance, beyond, axis=-1)[..., -1:]
-        return np.sort(np.concatenate(seen, axis=-1), axis=-1)
+            distance, found = self._nearest(tree, places, seen.shape[-1] + count)
+            distance, found = np.where(self._among(kept[found], seen), np.inf, distance), kept[found]
+            beyond = np.argsort(distance, axis=-1, kind="stable")[..., :count]
+            seen = np.concatenate([seen, np.take_along_axis(found, beyond, axis=-1)], axis=-1)
+        return np.sort(seen, axis=-1)
 
     def distance(self, place: np.ndarray, rank: int) -> float:
         """How far the `rank`-th nearest observation, or the last one, is from a place `[d]`."""
         return float(np.max(self.tree.query(place, min(rank, self.tree.n))[0]))
+
+    def _among(self, found, seen):
+        """Which of the indices `found [*places n]` are in the row of `seen [*places m]` of their place."""
+        row = self.tree.n * np.arange(np.prod(seen.shape[:-1], dtype=int)).reshape(*seen.shape[:-1], 1)
+        return np.isin(found + row, seen + row)
 
     @staticmethod
     def _nearest(tree, places, count):

@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from ..blocks import write_memories_in_threads
-from ..devices import cores_each, everywhere, local_mesh, split
+from ..devices import cores_each, everywhere, first_of, local_mesh, split
 from ..likelihoods import Categorical, marginals, noiseless
 from ..models import AbstractNeuralProcess, AbstractTokenStack
-from ..models._base import clean
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
 from .progress import Progress
@@ -22,7 +23,7 @@ from .progress import Progress
 CHUNK = 1024
 """Targets per compiled call and device: their intermediate values, not the request, set the memory."""
 LARGE = 2048
-"""Observations from which on a context is conditioned in threads."""
+"""Observations, padding included, from which on a context is conditioned in threads."""
 
 
 class Prediction(NamedTuple):
@@ -63,9 +64,10 @@ class Exact:
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
     the columns of `x` mean; `progress`: show a progress bar over chunks of targets; `normalize`: bring positions to
     [-2, 2] and values to mean zero and standard deviation one first, or leave them as they are. A model with one column
-    of `y` serves each column independently.
+    of `y` serves each column independently. Later changes to `x`, `y` or `model` do not change the answers. Threads may
+    share it.
 
-    **Raises:** `ValueError` for more columns than the model takes.
+    **Raises:** `ValueError` for more columns than the model takes, or `x` and `y` of different lengths.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Exact:
         normalize: bool = True,
     ):
         coordinates = coordinates if normalize else Unscaled(coordinates)
+        x, y = observations(x, y)
         self.model, self.coordinates, self.dy, self.progress = model, coordinates, y.shape[1], progress
         positions = coordinates.positions(x)
         self.frame = coordinates.frame(positions)
@@ -86,19 +89,39 @@ class Exact:
         self.contexts = [
             Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y, normalize)
         ]
-        self._states = None
+        self._lock, self._kept = Lock(), {}
 
     def __call__(self, x: np.ndarray) -> Prediction:
-        xt = to_model(self.model, self.frame(self.coordinates.positions(x)))
-        return side_by_side(self._column(i, xt) for i in range(len(self.contexts)))
+        xt = to_model(self.model, self.frame(self.coordinates.positions(np.asarray(x, np.float64))))
+        mesh = local_mesh()
+        model, states = self._known(mesh)
+        return side_by_side(
+            restore(decode(model, state, xt, mesh, progress=self.progress), context.standardiser)
+            for state, context in zip(states, self.contexts, strict=True)
+        )
 
-    def _column(self, i, xt):
-        if self._states is None:
-            self._states = [condition(self.model, context) for context in self.contexts]
-        return restore(decode(self.model, self._states[i], xt, progress=self.progress), self.contexts[i].standardiser)
+    def _known(self, mesh):
+        """The model and the state of each context on all devices of a mesh, conditioned on the first."""
+        with self._lock:
+            if mesh not in self._kept:
+                model = everywhere(self.model, first_of(mesh))
+                states = [condition(model, context) for context in self.contexts]
+                self._kept[mesh] = everywhere((model, states), mesh)
+            return self._kept[mesh]
 
     def __getstate__(self):
-        return {**self.__dict__, "_states": None}  # cheap to compute again, large to send
+        return {**self.__dict__, "_lock": None, "_kept": {}}  # cheap to compute again, large to send
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _lock=Lock())
+
+
+def observations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Copies in float64: what a predictor keeps does not change with the user's arrays."""
+    x, y = np.array(x, np.float64), np.array(y, np.float64)
+    if len(x) != len(y):
+        raise ValueError(f"`x` and `y` must have as many rows as each other, got {len(x)} and {len(y)}.")
+    return x, y
 
 
 def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
@@ -160,17 +183,15 @@ def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:
 
 
 def decode(
-    model: AbstractNeuralProcess, state: Any, xt: Float[np.ndarray, "nt dx"], *, progress: bool = False
+    model: AbstractNeuralProcess, state: Any, xt: Float[np.ndarray, "nt dx"], mesh: Mesh, *, progress: bool = False
 ) -> Float[np.ndarray, "3 nt dy"]:
-    """`moments` of any number of targets, chunk by chunk, on all devices of the process; several chunks side by side
-    where a device has several CPU cores, which a single program does not fill."""
-    mesh = local_mesh()
-    known = (model, state) if mesh.size == 1 else everywhere((model, state), mesh)
+    """`moments` of any number of targets, chunk by chunk, on the devices of a mesh, where model and state are; several
+    chunks side by side where a device has several CPU cores, which a single program does not fill."""
     size = wide_bucket(-(-len(xt) // mesh.size), CHUNK) * mesh.size
     chunks = [xt[start : start + size] for start in range(0, max(len(xt), 1), size)]
 
     def answer(chunk):
-        return np.asarray(_decode(known, pad(chunk, size), mesh))[:, : len(chunk)]
+        return np.asarray(_decode((model, state), pad(chunk, size), mesh))[:, : len(chunk)]
 
     found = []
     with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each()) as pool:
@@ -186,7 +207,7 @@ def condition(model: AbstractNeuralProcess, context: Context) -> Any:
     _, *arrays = context
     if len(context.x) < LARGE or cores_each() == 1 or not isinstance(model, AbstractTokenStack):
         return _condition(model, arrays)
-    return write_memories_in_threads(model.stack, *_tokens(model, arrays))
+    return write_memories_in_threads(model.stack, *_entering(model, arrays))
 
 
 @eqx.filter_jit
@@ -195,9 +216,8 @@ def _condition(model, context):
 
 
 @eqx.filter_jit
-def _tokens(model, context):
-    x, y, mask = clean(*context)
-    return model.context_tokens(x, y), x, mask
+def _entering(model, context):
+    return model.entering(*context)
 
 
 @eqx.filter_jit

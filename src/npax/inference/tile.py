@@ -17,7 +17,18 @@ from ..likelihoods import Categorical
 from ..models import AbstractNeuralProcess
 from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Frame, Planar, Unscaled
-from .predict import Context, Prediction, moments, outputs, padded, restore, side_by_side, standardiser, to_model
+from .predict import (
+    Context,
+    Prediction,
+    moments,
+    observations,
+    outputs,
+    padded,
+    restore,
+    side_by_side,
+    standardiser,
+    to_model,
+)
 from .progress import Progress
 from .trend import Trend
 
@@ -101,6 +112,8 @@ class Tiled:
     devices of the process.
 
     **Pitfalls:** features much longer than a cell's surroundings, but not of the trend, are seen only by their slopes.
+
+    **Raises:** as `Exact`, and `ValueError` for no observations, or a target that is not finite.
     """
 
     def __init__(
@@ -116,6 +129,9 @@ class Tiled:
     ):
         if size < 1:
             raise ValueError(f"`size` must be at least 1 observation per cell, got {size}.")
+        x, y = observations(x, y)
+        if not len(x):
+            raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
         coordinates = coordinates if normalize else Unscaled(coordinates)
         self.model, self.coordinates, self.size, self.progress = model, coordinates, size, progress
         self.normalize = normalize
@@ -133,9 +149,12 @@ class Tiled:
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
         self.neighbours: Neighbours | Remembered = Neighbours(self.points, size)
         self._box = _Box(*self.ends, self.points)
-        self._whole: Callable[[_Box], bool] = partial(_small, self.neighbours, max(size // SHARE, 1))
+        self._whole: Callable[[_Box, np.ndarray], bool] = partial(_small, self.neighbours, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
+        x = np.asarray(x, np.float64)
+        if not np.isfinite(x).all():
+            raise ValueError(f"`x` must be finite, got NaN or infinity in row {np.argmin(np.isfinite(x).all(axis=1))}.")
         positions = self.coordinates.positions(x)
         sums = np.zeros((len(x), 4, self.y.shape[1]))
         with Progress("Predicting", len(x), shown=self.progress) as progress:
@@ -259,31 +278,31 @@ class _Box:
 
 
 def _bisect(box, targets, indices, whole, depth=0) -> Iterator[Cell]:
-    """The cells that have targets in reach: boxes are halved until `whole(box)`."""
+    """The cells that have targets in reach: boxes are halved until `whole(box, context)`."""
     reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP), axis=1)
     if not reach.all():
         targets, indices = targets[reach], indices[reach]
-    context = box.context  # None where it was halved before
+    context = box.context  # None where it was halved before, perhaps by another thread, which may be doing so now
     if not len(targets) or (whole is _known and context is not None and not len(context)):
         return  # a part does not have the cells that reach none of its targets
-    if context is not None and (depth == 100 or whole(box)):
+    if context is not None and (depth == 100 or whole(box, context)):
         yield Cell(box.middle, box.half, indices)
         return
     for half in box.halved(context):
         yield from _bisect(half, targets, indices, whole, depth + 1)
 
 
-def _small(neighbours, largest, box):
+def _small(neighbours, largest, box, context):
     """A cell holds at most `largest` context points, or coinciding ones, and does not reach beyond the `largest`-th
     nearest of them all: in a gap and beyond the data it is no larger than it is far from them."""
-    if len(box.context) > largest:
-        return not np.ptp(box.context, axis=0).any()
+    if len(context) > largest:
+        return not np.ptp(context, axis=0).any()
     return box.half.max() <= neighbours.distance(box.middle, largest)
 
 
-def _known(box):
+def _known(box, context):
     """A cell is one of those whose middles the box holds."""
-    return len(box.context) == 1 and np.array_equal(box.context[0], box.middle)
+    return len(context) == 1 and np.array_equal(context[0], box.middle)
 
 
 def _weight(box: Cell | Batch, points: np.ndarray) -> np.ndarray:

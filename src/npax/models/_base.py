@@ -69,9 +69,15 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
     def context_tokens(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc size"]:
         """What enters the first block."""
 
-    def condition(self, xc, yc, mask=None):
+    def entering(
+        self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"] | None = None
+    ) -> tuple[Float[Array, "nc size"], Float[Array, "nc dx"], Bool[Array, " nc"]]:
+        """Tokens, locations and mask of a context, as `write_memories` takes them."""
         xc, yc, mask = clean(xc, yc, mask)
-        return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
+        return self.context_tokens(xc, yc), xc, mask
+
+    def condition(self, xc, yc, mask=None):
+        return write_memories(self.stack, *self.entering(xc, yc, mask))
 
 
 def at_least_one(**sizes: int) -> None:

@@ -12,8 +12,18 @@ class AbstractJointNeuralProcess(AbstractNeuralProcess):
     """
 
     @abc.abstractmethod
-    def sample(self, state: State, xt: Float[Array, "nt dx"], key: PRNGKeyArray, n: int = 1) -> Float[Array, "n nt dy"]:
-        """`n` draws of all targets together."""
+    def sample(
+        self,
+        state: State,
+        xt: Float[Array, "nt dx"],
+        key: PRNGKeyArray,
+        n: int = 1,
+        *,
+        mask: Bool[Array, " nt"] | None = None,
+        include_noise: bool = True,
+    ) -> Float[Array, "n nt dy"]:
+        """`n` draws of all targets together: new observations, or the noiseless function where the likelihood tells
+        them apart. Targets under a `False` in `mask` influence no other, and what is drawn for them is arbitrary."""
 
     @abc.abstractmethod
     def joint_log_prob(

@@ -6,7 +6,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
-from ..likelihoods import mixture
+from ..likelihoods import mixture, noiseless
 from ._base import State, clean
 from ._joint import AbstractJointNeuralProcess
 
@@ -49,10 +49,10 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         keys = jr.split(jr.key(0) if key is None else key, samples)
         return self.likelihood(jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys))
 
-    def sample(self, state, xt, key, n=1, *, mask=None):
+    def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         latent_key, draw_key = jr.split(key)
         each = self.predict_each(state, xt, key=latent_key, samples=n)
-        return jnp.asarray(each.sample(draw_key))
+        return jnp.asarray((each if include_noise else noiseless(each)).sample(draw_key))
 
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None, samples: int = SAMPLES):
         r"""$\log \frac1S \sum_s \prod_t p(y_t \mid x_t, z_s)$ with draws $z_s$ given the context: a lower bound in

@@ -56,7 +56,7 @@ class TNPD(AbstractTokenStack):
         hidden: int = 256,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, s_key, h_key = jr.split(key, 3)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
@@ -105,7 +105,7 @@ class EQTNP(AbstractConditionalNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, c_key, t_key, h_key = jr.split(key, 4)
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)

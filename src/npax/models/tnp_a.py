@@ -6,7 +6,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..bias import CausalBias
 from ..blocks import read_memories, write_memories
-from ..likelihoods import AbstractLikelihood
+from ..likelihoods import AbstractLikelihood, noiseless
 from ._base import AbstractConditionalNeuralProcess, clean, context_features, target_features
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
@@ -62,7 +62,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
         return jnp.sum(self.log_probs(state, xt, yt, mask))
 
-    def sample(self, state, xt, key, n=1, *, mask=None):
+    def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         counted = jnp.ones(xt.shape[0], bool) if mask is None else mask
 
         def one(key):
@@ -73,7 +73,9 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
             def step(i, y):
                 memories, places = self._with_targets(state, x, y, jnp.arange(x.shape[0]) < i)
                 here = jax.lax.dynamic_slice_in_dim(x, i, 1), jax.lax.dynamic_slice_in_dim(places, i, 1) - 0.5
-                return y.at[i].set(jnp.asarray(self.likelihood(self._read(memories, *here)).sample(keys[i]))[0])
+                predicted = self.likelihood(self._read(memories, *here))
+                drawn = (predicted if include_noise else noiseless(predicted)).sample(keys[i])
+                return y.at[i].set(jnp.asarray(drawn)[0])
 
             y = jax.lax.fori_loop(0, jnp.sum(counted), step, jnp.zeros((x.shape[0], self.dy)))
             return jnp.zeros_like(y).at[order].set(y)

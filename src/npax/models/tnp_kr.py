@@ -77,7 +77,7 @@ class TNPKR(AbstractTokenStack):
         hidden: int = 256,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads)
+        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         o_key, l_key, v_key, c_key, b_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood

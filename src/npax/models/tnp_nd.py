@@ -44,7 +44,7 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         assert isinstance(self.likelihood, JointGaussian)
         return self.likelihood.joint(self.decode(state, xt), mask)
 
-    def sample(self, state, xt, key, n=1, *, mask=None):
+    def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
 
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):

@@ -75,11 +75,13 @@ def _digest_text(text):
 
 
 def write_checkpoint(folder: Path, step: int, state, about: dict, keep: int = 2) -> Path:
-    """Saves the arrays of a PyTree as `step-000001234.safetensors`; the `keep` newest stay."""
+    """Saves the arrays of a PyTree as `step-000001234.safetensors`; the `keep` newest stay. Those of later steps go."""
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
     path = folder / f"step-{step:09d}.safetensors"
     write_atomically(path, pack({f"{i:05d}": np.asarray(a) for i, a in enumerate(leaves)}, {**about, "step": step}))
-    for old in checkpoints(folder)[:-keep]:
+    found = checkpoints(folder)
+    after = found.index(path) + 1
+    for old in (*found[: max(after - keep, 0)], *found[after:]):  # later steps are of a run that this one replaces
         old.unlink()
     for leftover in folder.glob("*.partial-*"):
         leftover.unlink()
@@ -92,21 +94,31 @@ def read_checkpoint(folder: Path, state: T) -> tuple[T, dict] | None:
     A damaged file is named in a warning and passed over. **Raises** `ValueError` where the newest sound one is of
     another model or optimiser.
     """
+    found = newest(folder)
+    if found is None:
+        return None
+    path, arrays, about = found
+    dynamic, static = eqx.partition(state, eqx.is_array)
+    leaves, treedef = jax.tree.flatten(dynamic)
+    stored = [arrays[name] for name in sorted(arrays)]
+    if [(a.shape, a.dtype) for a in stored] != [(a.shape, a.dtype) for a in leaves]:
+        raise ValueError(
+            f"{path} belongs to another model, optimiser or number of seeds than the one given. "
+            "Use another `checkpoint` folder, or the arguments that this one was started with."
+        )
+    return eqx.combine(jax.tree.unflatten(treedef, [jax.device_put(a) for a in stored]), static), about
+
+
+def newest(folder: Path) -> tuple[Path, dict[str, np.ndarray], dict] | None:
+    """The newest sound checkpoint: its file and what was packed; None where there is none.
+
+    A damaged file is named in a warning and passed over.
+    """
     for path in reversed(checkpoints(folder)):
         try:
-            arrays, about = unpack(path)
+            return path, *unpack(path)
         except DamagedFile as error:
-            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=2)
-            continue
-        dynamic, static = eqx.partition(state, eqx.is_array)
-        leaves, treedef = jax.tree.flatten(dynamic)
-        stored = [arrays[name] for name in sorted(arrays)]
-        if [(a.shape, a.dtype) for a in stored] != [(a.shape, a.dtype) for a in leaves]:
-            raise ValueError(
-                f"{path} belongs to another model, optimiser or number of seeds than the one given. "
-                "Use another `checkpoint` folder, or the arguments that this one was started with."
-            )
-        return eqx.combine(jax.tree.unflatten(treedef, [jax.device_put(a) for a in stored]), static), about
+            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=3)
     return None
 
 

@@ -296,7 +296,7 @@ def _groups(stage, mesh):
     """Tasks whose gradient is computed at a time, and how many times: on CPUs, what fits the caches of the cores that
     a device has."""
     share = -(-stage.batch_size // mesh.size)
-    if jax.local_devices()[0].platform != "cpu":
+    if mesh.devices.flat[0].platform != "cpu":
         return share, 1
     task = eqx.filter_eval_shape(stage.tasks.sample, jr.key(0))
     most = POINTS * cores_each() // max(1, task.xc.shape[0] + task.xt.shape[0])
