@@ -1,7 +1,6 @@
 """Prediction from large contexts: overlapping cells, each with the observations around it, blended without seams."""
 
 import copy
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from ..devices import everywhere, local_mesh, split
+from ..devices import cores, everywhere, local_mesh, split
 from ..likelihoods import Categorical
 from ..models import AbstractNeuralProcess
 from .neighbours import Neighbours, Remembered
@@ -48,8 +47,8 @@ TOKENS = 1024
 """Observations per compiled call, over all its cells, on CPUs: more do not fit their caches."""
 ACCELERATOR = 16
 """How many times more of them an accelerator gets."""
-WORKERS = min(os.cpu_count() or 1, 8)
-"""Calls that run side by side."""
+WORKERS = 8
+"""Calls that run side by side at most; no more than there are cores."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
 
@@ -236,7 +235,7 @@ class Tiled:
             ]
 
         yield from answer(parts[0])  # alone: it compiles
-        with ThreadPoolExecutor(WORKERS) as pool:
+        with ThreadPoolExecutor(min(cores(), WORKERS)) as pool:
             for answers in pool.map(answer, parts[1:]):
                 yield from answers
 
