@@ -59,12 +59,14 @@ def sample(
         return jnp.zeros((n, 0, yc.shape[1]))
     size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
-    if method == "independent":
-        return _independent(model, context, slots, jr.split(key, n), include_noise)[:, : len(xt)]
-    if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
-        return _own(model, context, slots, np.arange(len(slots)) < len(xt), key, n, include_noise)[:, : len(xt)]
     side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
-    keys = jr.split(key, -(-n // side) * side).reshape(-1, side)
+    drawn = -(-n // side) * side  # few numbers of samples, few programs
+    if method == "independent":
+        return _independent(model, context, slots, jr.split(key, drawn), include_noise)[:n, : len(xt)]
+    if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
+        counted = np.arange(len(slots)) < len(xt)
+        return _own(model, context, slots, counted, key, drawn, include_noise)[:n, : len(xt)]
+    keys = jr.split(key, drawn).reshape(-1, side)
     groups = [_chains(model, context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
     return jnp.concatenate(groups)[:n, : len(xt)]
 
