@@ -111,7 +111,7 @@ PASSES = {"forward": (2, 1), "gradient": (7, 2)}
 scores again, and the gradients of weights, values, queries and keys."""
 
 
-def _bound(result, row, kind):
+def bound(result, row, kind):
     """Seconds of the products, of the exponentials."""
     products, times = PASSES[kind]
     matmul = result["pairs"] * products * 2 * SIZE / 1e9 / result["ceilings"]["matmul_gflops"]
@@ -127,7 +127,7 @@ def _rows(result):
     for row in result["rows"]:
         cells = [row["bias"], str(row["block"])]
         for kind in PASSES:
-            matmul, exp = _bound(result, row, kind)
+            matmul, exp = bound(result, row, kind)
             cells += [f"{1e3 * row[kind]:.1f}", f"{1e3 * matmul:.1f} + {1e3 * exp:.1f}"]
             cells.append(f"{(matmul + exp) / row[kind]:.0%}")
         rows.append(cells)

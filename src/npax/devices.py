@@ -44,9 +44,10 @@ def local_mesh() -> Mesh:
     return _mesh(_unless_one_is_named(jax.local_devices))
 
 
-def first_of(mesh: Mesh) -> Mesh:
-    """The first device of a mesh by itself."""
-    return _mesh([mesh.devices.flat[0]])
+def on_first(tree: T, mesh: Mesh) -> T:
+    """`tree` with its arrays committed to the first device of a mesh: what is computed with them is computed there."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.device_put(arrays, mesh.devices.flat[0]), rest)
 
 
 def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright: ignore[reportInvalidTypeForm]

@@ -170,7 +170,7 @@ def test_missing_values_are_counted_or_refused(reg, data):
         (np.zeros(5), np.zeros(5), "Expected 2D array"),
         (np.zeros((5, 1)), np.zeros(4), "inconsistent numbers of samples"),
         (np.zeros((0, 2)), np.zeros(0), "minimum of 1 is required"),
-        (np.array([[0.0], [np.nan]]), np.zeros(2), "X contains NaN"),
+        (np.array([[0.0], [np.nan]]), np.zeros(2), "contains NaN"),
         (np.array([[0.0], [np.inf]]), np.zeros(2), "X contains infinity"),
         (np.array([["a"], ["b"]]), np.zeros(2), "must be numbers"),
         (np.zeros((2, 1)), np.array(["a", "b"]), "must be numbers|numeric"),
@@ -204,7 +204,7 @@ def test_bad_requests(reg, data):
     reg.fit(X, y)
     with pytest.raises(ValueError, match="expecting 2 features"):
         reg.predict(Xs[:, :1])
-    with pytest.raises(ValueError, match="X contains NaN"):
+    with pytest.raises(ValueError, match="contains NaN"):
         reg.predict(Xs * np.nan)
     with pytest.raises(ValueError, match="At most one"):
         reg.predict(Xs, return_std=True, return_cov=True)
@@ -286,3 +286,28 @@ def test_an_update_that_fails_changes_nothing(small, rng):
     with pytest.raises(ValueError, match="latitude"):
         reg.update([[0.0, 100.0]], [1.0])
     assert np.array_equal(reg.predict(X[:3]), before)
+
+
+def test_masked_values_are_missing(small, rng):
+    X, y = rng.uniform(0, 10, (20, 2)), np.ma.masked_greater(np.arange(20.0), 16.0)
+    with pytest.warns(DroppedRows, match="3 of 20 rows"):
+        reg = npax.NeuralProcessRegressor(small).fit(X, y)
+    assert len(reg.y_) == 17
+    with pytest.raises(ValueError, match=r"`X` contains NaN or infinity in 2 of 20 rows \(columns 1\)"):
+        npax.NeuralProcessRegressor(small).fit(
+            np.ma.masked_array(X, [[False, i < 2] for i in range(20)]), y.filled(0.0)
+        )
+
+
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+def test_targets_however_far_have_finite_predictions(small, rng, strategy):
+    X = rng.uniform(0, 10, (40, 2))
+    reg = npax.NeuralProcessRegressor(small, strategy=strategy, tile_size=16).fit(X, np.sin(X[:, 0]))
+    mean, std = reg.predict([[1e9, 5.0], [-1e30, 1e300], [9.96921e36, 0.0]], return_std=True)
+    assert np.isfinite(mean).all() and np.isfinite(std).all()
+
+
+@pytest.mark.parametrize("size", [0, 2.5])
+def test_the_size_of_tiles_is_a_whole_number(small, size):
+    with pytest.raises(ValueError, match="`tile_size` must be a whole number"):
+        npax.NeuralProcessRegressor(small, tile_size=size).fit([[0.0], [1.0]], [0.0, 1.0])

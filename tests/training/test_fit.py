@@ -15,7 +15,10 @@ from untrained import untrained
 
 import npax
 from npax import devices
-from npax.tasks import Curriculum, Stage
+from npax.likelihoods import FunctionAndNoise
+from npax.tasks import AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
+
+TOLD_APART = FunctionAndNoise(1)
 
 
 def test_training_lowers_the_loss_and_the_same_key_gives_the_same_bytes():
@@ -187,3 +190,22 @@ def test_a_gradient_by_groups_of_tasks_is_that_of_the_batch(monkeypatch):
     grouped = trained()
     assert np.allclose(grouped.losses, whole.losses, rtol=1e-5)
     assert eqx.tree_equal(grouped.model, whole.model, rtol=1e-4, atol=1e-5)
+
+
+def test_tasks_with_posteriors_are_trained_on():
+    """Those of the shipped model: context and targets lie a level deeper."""
+    tasks = AsPrior(GPPosteriorTask(GPTask(RBFPrior(), nc=4, low=2, grid=3)))
+    model = untrained(lambda key: npax.CNP(3, 1, encoder=(8,), size=8, decoder=(8,), likelihood=TOLD_APART, key=key))
+    options = {"objective": npax.objectives.function_and_noise_nll, "progress": False}
+    result = npax.fit(model, Curriculum((Stage(tasks, 4),)), steps=2, key=jr.key(0), **options)
+    assert np.isfinite(result.losses).all()
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    train(6, checkpoint=tmp_path)
+    with pytest.raises(ValueError, match="holds a run with another `key`"):
+        train(6, checkpoint=tmp_path, key=jr.key(9))
+    with pytest.raises(ValueError, match="holds a run of 6 steps, more than `steps`=4"):
+        train(4, checkpoint=tmp_path)
+    train(4, checkpoint=tmp_path, key=jr.key(9), resume=False)
+    assert train(4, checkpoint=tmp_path, key=jr.key(9)).steps == 4

@@ -77,7 +77,7 @@ def predict(
         if output is not None:
             tables.checked_suffix(output)
         if plot is not None:
-            _check_plot(plot)
+            _check_plot(plot, x)
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed)
@@ -132,11 +132,13 @@ def _thinned(prediction, most=4_000_000):
     return prediction.isel({d: slice(None, None, max(step, 1)) for d in sizes})
 
 
-def _check_plot(path):
+def _check_plot(path, x):
     from .. import plot as _  # noqa: F401  (says early which extra is missing)
 
     if path.suffix not in (".png", ".pdf", ".svg"):
         raise ValueError(f"`--plot` must end in .png, .pdf or .svg, got '{path}'.")
+    if len(x) > 2:
+        raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
 
 
 def _draw(prediction, table, x, y, coords, path):
@@ -152,7 +154,7 @@ def _draw(prediction, table, x, y, coords, path):
         ax = figure.subplots()
         posterior(ax, np.asarray(prediction[x[0]]), mean, std, context=(table[x[0]], table[y]))
         ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
-    elif len(x) == 2:
+    else:
         parts = [np.asarray(prediction[name], float) for name in x]
         style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
         if gridded:
@@ -161,8 +163,6 @@ def _draw(prediction, table, x, y, coords, path):
         else:
             across, down, mean, std = (a.ravel() for a in (*parts, mean, std))
             figure = scattered(across, down, mean, std, **style)
-    else:
-        raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
 

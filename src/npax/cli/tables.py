@@ -78,8 +78,8 @@ def regular_grid(
     table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS
 ) -> xr.Dataset:
     """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest."""
-    if resolution <= 0:
-        raise ValueError(f"`--resolution` must be above 0, got {resolution}.")
+    if not 0 < resolution < np.inf:
+        raise ValueError(f"`--resolution` must be a number above 0, got {resolution}.")
     columns = {name: table[name].to_numpy(float) / resolution for name in x}
     ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
     cells = np.prod([high - low + 1 for low, high in ranges.values()])

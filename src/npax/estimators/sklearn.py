@@ -1,6 +1,7 @@
 """The scikit-learn estimator."""
 
 import warnings
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        if not isinstance(self.tile_size, Integral) or self.tile_size < 1:
+            raise ValueError(f"`tile_size` must be a whole number of observations, at least 1; got {self.tile_size!r}.")
         if finetune < 0:
             raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
         X, y = self._checked(X, y, reset=True)
@@ -156,7 +159,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._like_y(quantiles if levels.ndim else quantiles[..., 0])
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
-        """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method."""
+        """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method.
+
+        **Cost** of the exact strategy: one conditioning per row and sample, minutes for more than a few hundred rows.
+        """
         X = self._targets(X)
         seed = self.random_state if random_state is None else random_state
         key = jr.key(check_random_state(seed).randint(np.iinfo(np.int32).max))
@@ -192,9 +198,18 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
 
     def _valid(self, X, *y, **rules) -> Any:
+        X, *y = (a.astype(float).filled(np.nan) if np.ma.isMaskedArray(a) else a for a in (X, *y))
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
+            if "contains NaN" in str(error) or "contains infinity" in str(error):
+                bad = ~np.isfinite(np.asarray(X, np.float64))
+                names = getattr(X, "columns", range(bad.shape[1]))
+                where = ", ".join(str(name) for name, lost in zip(names, bad.any(axis=0), strict=True) if lost)
+                raise ValueError(
+                    f"`X` contains NaN or infinity in {np.sum(bad.any(axis=1))} of {len(bad)} rows (columns {where}). "
+                    "Leave these rows out."
+                ) from error
             if "could not convert" not in str(error):
                 raise
             text = [str(name) for name, kind in getattr(X, "dtypes", {}).items() if getattr(kind, "kind", "O") in "OSU"]

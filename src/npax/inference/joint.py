@@ -39,8 +39,7 @@ def covariance(
     n, dy = prediction.mean.shape
     if n > LARGEST:
         raise ValueError(
-            f"A joint covariance takes at most {LARGEST} targets, got {n}. "
-            "Ask for it in parts, for `return_std`, or for `sample_y`."
+            f"A joint covariance takes at most {LARGEST} targets, got {n}. Ask for it in parts, or for `return_std`."
         )
     positions = predictor.coordinates.positions(x)
     responses = np.zeros((n, n, dy))

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from ..blocks import write_memories_in_threads
-from ..devices import cores_each, everywhere, first_of, local_mesh, split
+from ..devices import cores_each, everywhere, local_mesh, on_first, split
 from ..likelihoods import Categorical, marginals, noiseless
 from ..models import AbstractNeuralProcess, AbstractTokenStack
 from .buckets import bucket, pad, wide_bucket
@@ -22,6 +22,8 @@ from .progress import Progress
 
 CHUNK = 1024
 """Targets per compiled call and device: their intermediate values, not the request, set the memory."""
+FAR = 1e6
+"""The largest coordinates that models are asked about; their squares and products stay finite."""
 LARGE = 2048
 """Observations, padding included, from which on a context is conditioned in threads."""
 
@@ -104,9 +106,9 @@ class Exact:
         """The model and the state of each context on all devices of a mesh, conditioned on the first."""
         with self._lock:
             if mesh not in self._kept:
-                model = everywhere(self.model, first_of(mesh))
-                states = [condition(model, context) for context in self.contexts]
-                self._kept[mesh] = everywhere((model, states), mesh)
+                model = on_first(self.model, mesh)
+                known = model, [condition(model, context) for context in self.contexts]
+                self._kept[mesh] = known if mesh.size == 1 else everywhere(known, mesh)
             return self._kept[mesh]
 
     def __getstate__(self):
@@ -131,7 +133,7 @@ def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
             f"The model takes up to {model.dx} coordinates, got {positions.shape[-1]} columns in `x`. "
             "Choose fewer columns, or train a model with a larger `dx`."
         )
-    return pad(positions.astype(np.float32), model.dx, axis=-1)
+    return pad(np.clip(positions, -FAR, FAR).astype(np.float32), model.dx, axis=-1)
 
 
 def outputs(

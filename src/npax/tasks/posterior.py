@@ -19,6 +19,14 @@ class PosteriorTask(eqx.Module):
     variance: Float[Array, "*batch nt dy"]
     noise: Float[Array, "*batch nt dy"]
 
+    @property
+    def xc(self) -> Float[Array, "*batch nc dx"]:
+        return self.task.xc
+
+    @property
+    def xt(self) -> Float[Array, "*batch nt dx"]:
+        return self.task.xt
+
 
 def draw_and_condition(
     key: PRNGKeyArray,

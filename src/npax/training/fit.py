@@ -125,7 +125,8 @@ def fit(
     `npax.devices.one_device_per_core()` before any other work with JAX, and on Linux start Python with the environment
     variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (large pages of memory, a fifth less time); `npax train` does both.
 
-    **Raises:** `ValueError` where an argument is out of range or a checkpoint belongs to another model;
+    **Raises:** `ValueError` where an argument is out of range or a checkpoint belongs to another model, another `key`,
+    or more steps;
     `KeyboardInterrupt` goes through after the checkpoint is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
@@ -142,10 +143,12 @@ def fit(
     init_key, run_key = jr.split(key)
     state = _start(model, optimizer, seeds, init_key, drawn)
 
+    about = {"steps": steps, "key": jr.key_data(key).tolist()}
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None and resume:
         found = read_checkpoint(folder, state)
-        state = state if found is None else found[0]
+        if found is not None:
+            state = _same_run(found, about, folder)
     plan = curriculum.plan(-(-steps // chunk))
     objective = objectives.suited(state.model) if objective is None else objective
     state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
@@ -166,11 +169,11 @@ def fit(
                     evaluations.append((end, evaluate(here(state.model))))
                 done = end
                 if folder is not None and time.monotonic() - saved > save_every:
-                    write_checkpoint(folder, done, state, {"steps": steps})
+                    write_checkpoint(folder, done, state, about)
                     saved = time.monotonic()
         finally:
             if folder is not None and int(state.step) > first:
-                write_checkpoint(folder, int(state.step), state, {"steps": steps})
+                write_checkpoint(folder, int(state.step), state, about)
     if _program._cache_size() > PROGRAMS:  # pyright: ignore[reportAttributeAccessIssue]
         _program.clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
     state = here(state)
@@ -185,6 +188,21 @@ def fit(
         seconds=time.monotonic() - started,
         seeds=seeds,
     )
+
+
+def _same_run(found, about, folder):
+    state, stored = found
+    if stored.get("key", about["key"]) != about["key"]:
+        raise ValueError(
+            f"'{folder}' holds a run with another `key`: going on with it would not be the run that is asked for. Use "
+            "another `checkpoint` folder for each run, the same `key`, or `resume=False` to replace it."
+        )
+    if int(state.step) > about["steps"]:
+        raise ValueError(
+            f"'{folder}' holds a run of {int(state.step)} steps, more than `steps`={about['steps']}. Ask for at least "
+            "as many, use another `checkpoint` folder, or `resume=False` to replace it."
+        )
+    return state
 
 
 def _start(model, optimizer, seeds, key, drawn):
