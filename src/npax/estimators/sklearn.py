@@ -198,14 +198,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
 
     def _valid(self, X, *y, **rules) -> Any:
-        X, *y = (a.astype(float).filled(np.nan) if np.ma.isMaskedArray(a) else a for a in (X, *y))
+        X, *y = (np.ma.filled(a.astype(float), np.nan) if np.ma.isMaskedArray(a) else a for a in (X, *y))
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
             if "contains NaN" in str(error) or "contains infinity" in str(error):
                 bad = ~np.isfinite(np.asarray(X, np.float64))
-                names = getattr(X, "columns", range(bad.shape[1]))
-                where = ", ".join(str(name) for name, lost in zip(names, bad.any(axis=0), strict=True) if lost)
+                names = list(getattr(X, "columns", range(bad.shape[1])))
+                where = ", ".join(str(names[i]) for i in np.flatnonzero(bad.any(axis=0)))
                 raise ValueError(
                     f"`X` contains NaN or infinity in {np.sum(bad.any(axis=1))} of {len(bad)} rows (columns {where}). "
                     "Leave these rows out."
