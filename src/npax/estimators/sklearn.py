@@ -198,7 +198,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
 
     def _valid(self, X, *y, **rules) -> Any:
-        X, *y = (np.ma.filled(a.astype(float), np.nan) if np.ma.isMaskedArray(a) else a for a in (X, *y))
+        X, *y = map(_unmasked, (X, *y))
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
@@ -240,6 +240,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
+
+
+def _unmasked(a: Any) -> Any:
+    """An array, what is masked in it being missing."""
+    return np.ma.filled(a.astype(float), np.nan) if np.ma.isMaskedArray(a) else a
 
 
 def _model(model):
