@@ -171,7 +171,7 @@ def test_missing_values_are_counted_or_refused(reg, data):
         (np.zeros((5, 1)), np.zeros(4), "inconsistent numbers of samples"),
         (np.zeros((0, 2)), np.zeros(0), "minimum of 1 is required"),
         (np.array([[0.0], [np.nan]]), np.zeros(2), "contains NaN"),
-        (np.array([[0.0], [np.inf]]), np.zeros(2), "X contains infinity"),
+        (np.array([[0.0], [np.inf]]), np.zeros(2), "contains NaN or infinity"),
         (np.array([["a"], ["b"]]), np.zeros(2), "must be numbers"),
         (np.zeros((2, 1)), np.array(["a", "b"]), "must be numbers|numeric"),
         (np.zeros((2, 4)), np.zeros(2), "up to 3 coordinates, got 4"),

@@ -316,10 +316,14 @@ def _groups(stage, mesh):
     share = -(-stage.batch_size // mesh.size)
     if mesh.devices.flat[0].platform != "cpu":
         return share, 1
-    task = eqx.filter_eval_shape(stage.tasks.sample, jr.key(0))
-    most = POINTS * cores_each() // max(1, task.xc.shape[0] + task.xt.shape[0])
+    most = POINTS * cores_each() // max(1, eqx.filter_eval_shape(_points, stage.tasks).shape[0])
     groups = -(-share // max(1, most))
     return -(-share // groups), groups
+
+
+def _points(tasks):
+    task = tasks.sample(jr.key(0))
+    return jnp.concatenate([task.xc, task.xt])
 
 
 def _progress_bar(shown):
