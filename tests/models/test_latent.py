@@ -157,7 +157,7 @@ def test_sorting_puts_valid_points_first_in_one_order(rng):
 
 @pytest.mark.parametrize("name", ["np", "bnp", "tnp-a"])
 def test_samples_leave_the_noise_out_where_it_is_told_apart(name, getkey):
-    """With nearly no uncertainty of the function, draws of it scatter far less than new observations."""
+    """Draws of the function scatter less than new observations."""
     sizes = {"encoder": (8,), "size": 8, "decoder": (8,)}
     if name == "tnp-a":
         sizes = {"blocks": 1, "size": 8, "heads": 1, "head_size": 8, "hidden": 8}

@@ -34,8 +34,10 @@ class Neighbours:
         _, seen = self._nearest(self.tree, places, self.near)
         for kept, tree, count in self.levels:
             distance, found = self._nearest(tree, places, seen.shape[-1] + count)
-            distance, found = np.where(self._among(kept[found], seen), np.inf, distance), kept[found]
-            beyond = np.argsort(distance, axis=-1, kind="stable")[..., :count]
+            found = kept[found]
+            beyond = np.argsort(np.where(self._among(found, seen), np.inf, distance), axis=-1, kind="stable")[
+                ..., :count
+            ]
             seen = np.concatenate([seen, np.take_along_axis(found, beyond, axis=-1)], axis=-1)
         return np.sort(seen, axis=-1)
 

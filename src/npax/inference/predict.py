@@ -66,8 +66,8 @@ class Exact:
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
     the columns of `x` mean; `progress`: show a progress bar over chunks of targets; `normalize`: bring positions to
     [-2, 2] and values to mean zero and standard deviation one first, or leave them as they are. A model with one column
-    of `y` serves each column independently. Later changes to `x`, `y` or `model` do not change the answers. Threads may
-    share it.
+    of `y` serves each column independently. Later changes to `x` or `y` do not change the
+    answers. Threads may share it.
 
     **Raises:** `ValueError` for more columns than the model takes, or `x` and `y` of different lengths.
     """

@@ -11,7 +11,7 @@ class PosteriorTask(eqx.Module):
     """A task with the exact posterior of its targets given its hidden hyper-parameters: Gaussian, per value.
 
     **Shapes:** `mean`, `variance` (of the noiseless function) and `noise` (variance that a new observation adds), each
-    `[nt dy]`. `task.yt` is a draw from the posterior, each target on its own.
+    `[nt dy]`. `task.yt` is a draw from the posterior, each target on its own. `xc`, `xt`: those of the task.
     """
 
     task: Task

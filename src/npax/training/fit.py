@@ -125,9 +125,8 @@ def fit(
     `npax.devices.one_device_per_core()` before any other work with JAX, and on Linux start Python with the environment
     variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (large pages of memory, a fifth less time); `npax train` does both.
 
-    **Raises:** `ValueError` where an argument is out of range or a checkpoint belongs to another model, another `key`,
-    or more steps;
-    `KeyboardInterrupt` goes through after the checkpoint is written.
+    **Raises:** `ValueError` where an argument is out of range, or a checkpoint is of another model, another `key` or
+    more steps; `KeyboardInterrupt` goes through after the checkpoint is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
         if value < 1:
@@ -191,6 +190,7 @@ def fit(
 
 
 def _same_run(found, about, folder):
+    """The state of a checkpoint, if it is of the run that is asked for."""
     state, stored = found
     if stored.get("key", about["key"]) != about["key"]:
         raise ValueError(
@@ -322,6 +322,7 @@ def _groups(stage, mesh):
 
 
 def _points(tasks):
+    """Where a task has its context and its targets."""
     task = tasks.sample(jr.key(0))
     return jnp.concatenate([task.xc, task.xt])
 
