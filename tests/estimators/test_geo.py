@@ -143,6 +143,15 @@ def test_several_variables(points, table, small):
     assert "salt_mean" in interpolate(table, table, small, y="salt")
 
 
+@pytest.mark.parametrize(("x", "y", "z"), [("lon", "temp", "salt"), (0, 1, 2)])
+def test_one_name_is_a_list_of_one(table, tiny, x, y, z):
+    table = pd.DataFrame({x: table["lon"], y: table["temp"], z: table["salt"]})
+    out, listed = (npax.interpolate(table, table, *names, model=tiny) for names in ((x, y), ([x], [y])))
+    pd.testing.assert_frame_equal(out, listed)
+    both = npax.interpolate(table, table, (x,), (y, z), model=tiny)
+    assert np.array_equal(both[f"{y}_mean"], out[f"{y}_mean"]) and f"{z}_mean" in both
+
+
 def test_refusals(table, points, small):
     with pytest.raises(ValueError, match="`observations` has no 'wind'; it has 'lon'"):
         interpolate(table, table, small, y="wind")

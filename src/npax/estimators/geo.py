@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def interpolate(
     observations: pd.DataFrame | xr.Dataset | xr.DataArray,
     target: Any,
-    x: Sequence[Hashable] = ("lon", "lat"),
-    y: Hashable | list[Hashable] | None = None,
+    x: Hashable | Sequence[Hashable] = ("lon", "lat"),
+    y: Hashable | Sequence[Hashable] | None = None,
     *,
     coords: str = "planar",
     include_noise: bool = True,
@@ -44,8 +44,8 @@ def interpolate(
     - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN).
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points); or the coordinates alone, as a mapping from name to values.
-    - `x`: the names of the coordinates, the same in both; with `coords="latlon"` longitude first. `y`: the name, or
-      the list of names, of what is predicted, each by itself; a DataArray needs none.
+    - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
+    - `y`: the name or names of what is predicted, each by itself; a DataArray needs none.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function.
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
     - `store`: a folder to write a gridded prediction to, block by block, as Zarr (format 3; the name usually ends in
@@ -65,7 +65,7 @@ def interpolate(
     **Raises:** `ValueError` for names that are not there, and whatever `NeuralProcessRegressor.fit` finds wrong;
     `FileExistsError` where `store` holds anything else than this very prediction.
     """
-    x = list(x)
+    x = _listed(x)
     if coords == "latlon" and len(x) == 2 and str(x[0]).lower().startswith("lat"):
         raise ValueError(f'With `coords="latlon"`, `x` names longitude first, then latitude; got {x}.')
     ys = _names(y, observations)
@@ -81,10 +81,15 @@ def interpolate(
 
 def _names(y, observations):
     if y is not None:
-        return y if isinstance(y, list) else [y]
+        return _listed(y)
     if hasattr(observations, "to_dataset"):
         return [observations.name or "y"]
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
+
+
+def _listed(names):
+    """Names as a list; a text or a number is one name."""
+    return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
 
 
 def _table(observations, x, ys):
