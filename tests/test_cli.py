@@ -13,6 +13,7 @@ from untrained import cnp
 import npax
 from npax.cli import _process, app
 from npax.cli.several import repeat_option
+from npax.cli.tables import as_table, read
 from npax.cli.train import trainings
 
 
@@ -128,6 +129,22 @@ def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
         np.testing.assert_allclose(np.asarray(found["temp_mean"]), mean, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(np.asarray(found["temp_std"]), std, rtol=1e-4, atol=1e-5)
         assert list(np.asarray(found["site"])) == ["p", "q"]
+
+
+def test_endings_in_capitals_are_endings(observations, weights, tmp_path):
+    capitals, points = observations.rename(tmp_path / "OBS.CSV"), pd.read_csv(tmp_path / "OBS.CSV")[["lon", "lat"]]
+    found = []
+    for name in ("OUT.CSV", "OUT.PARQUET", "OUT.NC", "OUT.ZARR"):
+        args = ["--at", capitals, "-o", tmp_path / name] + (
+            ["--plot", tmp_path / "OUT.PNG"] if name == "OUT.NC" else []
+        )
+        result = predict(capitals, weights, *args)
+        assert result.exit_code == 0, result.output
+        found.append(as_table(read(tmp_path / name)))
+        np.testing.assert_allclose(found[-1][["lon", "lat"]], points)
+        np.testing.assert_allclose(found[-1]["temp_mean"], found[0]["temp_mean"], rtol=1e-5)
+    assert (tmp_path / "OUT.PNG").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "OUT.ZARR").is_dir()
 
 
 def test_one_coordinate_gives_a_curve(observations, weights, tmp_path):

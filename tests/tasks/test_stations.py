@@ -101,6 +101,14 @@ def test_a_directory_is_a_task_for_each_file(folder):
     assert np.isfinite(batch.yt).all() and set(batch.mask_c.sum(1) + batch.mask_t.sum(1)) == {11, 6}
 
 
+def test_endings_in_capitals_are_endings(folder):
+    usual = from_directory(folder, x=["east", "north"], y="lead")
+    for file in [*folder.iterdir()]:
+        file.rename(file.with_suffix(file.suffix.upper()))
+    capitals = from_directory(folder, x=["east", "north"], y="lead")
+    assert np.array_equal(capitals.x, usual.x) and np.array_equal(capitals.y, usual.y)
+
+
 def test_a_model_trains_on_a_directory_and_predicts(folder, getkey):
     tasks = from_directory(folder, x=["east", "north"], y=["lead"], low=2, high=4)
     model = npax.CNP(2, 1, encoder=(8,), size=8, decoder=(8,), key=getkey())

@@ -81,7 +81,7 @@ def predict(
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed)
-        store = output if output is not None and output.suffix == ".zarr" else None
+        store = output if output is not None and tables.ending(output) == ".zarr" else None
         if at is None:
             most = np.inf if store else tables.MOST_CELLS
             target = tables.regular_grid(table, x, cast(float, resolution), most)
@@ -135,7 +135,7 @@ def _thinned(prediction, most=4_000_000):
 def _check_plot(path, x):
     from .. import plot as _  # noqa: F401  (says early which extra is missing)
 
-    if path.suffix not in (".png", ".pdf", ".svg"):
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise ValueError(f"`--plot` must end in .png, .pdf or .svg, got '{path}'.")
     if len(x) > 2:
         raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")

@@ -16,8 +16,13 @@ MOST_CELLS = 50_000_000
 """Of a grid that is held in memory."""
 
 
+def ending(path: Path) -> str:
+    """What the name says of the format, `.CSV` the same as `.csv`."""
+    return path.suffix.lower()
+
+
 def checked_suffix(path: Path) -> Path:
-    if path.suffix not in SUFFIXES:
+    if ending(path) not in SUFFIXES:
         raise ValueError(f"'{path}' must end in one of {', '.join(SUFFIXES)}: the ending says how to read or write it.")
     return path
 
@@ -25,12 +30,13 @@ def checked_suffix(path: Path) -> Path:
 def read(path: Path) -> pd.DataFrame | xr.Dataset:
     """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used."""
     checked_suffix(path)
-    if not (path.is_dir() if path.suffix == ".zarr" else path.is_file()):
-        raise FileNotFoundError(f"There is no {'folder' if path.suffix == '.zarr' else 'file'} '{path}'.")
-    if path.suffix in (".nc", ".zarr"):
-        return xr.open_dataset(path)
+    kind = ending(path)
+    if not (path.is_dir() if kind == ".zarr" else path.is_file()):
+        raise FileNotFoundError(f"There is no {'folder' if kind == '.zarr' else 'file'} '{path}'.")
+    if kind in (".nc", ".zarr"):
+        return xr.open_dataset(path, engine="zarr" if kind == ".zarr" else None)
     try:
-        return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+        return pd.read_csv(path) if kind == ".csv" else pd.read_parquet(path)
     except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
@@ -95,12 +101,12 @@ def regular_grid(
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
     """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".nc":
+    if ending(path) == ".nc":
         gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
         gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
         return
     table = as_table(prediction)
-    if path.suffix == ".csv":
+    if ending(path) == ".csv":
         table.to_csv(path, index=False)
     else:
         table.to_parquet(path, index=False)

@@ -51,7 +51,7 @@ def from_directory(
     folder, ys = Path(path), [y] if isinstance(y, str) else list(y)
     if not folder.is_dir():
         raise FileNotFoundError(f"`path` must be a directory, and there is no '{folder}'.")
-    files = sorted(file for file in folder.iterdir() if file.suffix in READERS)
+    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS)
     if not files:
         raise FileNotFoundError(f"'{folder}' holds none of {', '.join(READERS)}: put one file per data set there.")
     parts = [_points(file, list(x), ys, coords) for file in files]
@@ -92,7 +92,7 @@ def _read(file):
     except ImportError as error:
         raise ImportError("Reading tables and grids needs pandas and xarray: pip install 'npax[geo]'.") from error
     try:
-        match file.suffix:
+        match file.suffix.lower():
             case ".csv":
                 return pd.read_csv(file)
             case ".parquet":
