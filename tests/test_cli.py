@@ -13,7 +13,7 @@ from untrained import cnp
 import npax
 from npax.cli import _process, app
 from npax.cli.several import repeat_option
-from npax.cli.tables import as_table, read
+from npax.cli.tables import as_table, read, write
 from npax.cli.train import trainings
 
 
@@ -194,6 +194,20 @@ def test_wrong_files_are_refused_clearly(observations, weights, tmp_path):
     (tmp_path / "damaged.safetensors").write_bytes(content)
     refused(predict(observations, tmp_path / "damaged.safetensors", *args), "damaged")
     refused(predict(observations, "unknown-model", *args), "unknown-model")
+
+
+@pytest.mark.parametrize("name", ["dates.csv", "dates.parquet", "dates.nc"])
+def test_dates_are_refused_by_column_and_file(name, observations, weights, tmp_path):
+    table = pd.read_csv(observations).assign(day=pd.date_range("2020-01-31", periods=30))
+    path = tmp_path / name
+    write(table, path)
+    words = ("holds dates", "'day'", "np.timedelta64", name)
+    args = ["--resolution", 1, "-o", tmp_path / "out.nc"]
+    refused(predict(path, weights, *args, x=["lon", "day"]), *words)
+    refused(predict(path, weights, *args, y="day"), *words)
+    numbers = tmp_path / "numbers.csv"
+    table.assign(day=np.arange(30.0)).to_csv(numbers, index=False)
+    refused(predict(numbers, weights, "--at", path, "-o", tmp_path / "out.csv", x=["lon", "day"]), *words)
 
 
 def test_train_refuses_clearly(tmp_path, monkeypatch):

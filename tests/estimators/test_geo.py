@@ -169,6 +169,24 @@ def test_refusals(table, points, small):
         interpolate([1, 2], table, small)
 
 
+def test_dates_are_refused_by_column(table, tiny):
+    days = pd.date_range("2020-01-01", periods=40)
+    dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
+    for observations, target, where in (
+        (dated, numbered, "observations"),
+        (numbered, dated, "target"),
+        (numbered, {"lon": LON, "day": days}, "target"),
+        (numbered, xr.Dataset({"lon": ("i", table["lon"]), "day": ("i", days)}).chunk(), "target"),
+        (dated.to_xarray(), numbered, "observations"),
+    ):
+        with pytest.raises(ValueError, match=rf"`{where}` holds dates.*columns 'day'.*np.timedelta64\(1, \"D\"\)"):
+            npax.interpolate(observations, target, ["lon", "day"], "temp", model=tiny)
+    with pytest.raises(ValueError, match="`observations` holds dates"):
+        npax.interpolate(dated, dated, ["lon", "lat"], "day", model=tiny)
+    remedy = dated.assign(day=(dated["day"] - np.datetime64("2020-01-01")) / np.timedelta64(1, "D"))
+    assert np.array_equal(remedy["day"], numbered["day"])
+
+
 def test_importing_npax_imports_no_extra():
     code = "import sys, npax; print([m for m in ('pandas', 'xarray', 'dask', 'matplotlib') if m in sys.modules])"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

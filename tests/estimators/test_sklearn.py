@@ -197,6 +197,36 @@ def test_bad_options(reg, options, X, message):
         reg.set_params(**options).fit(np.array(X), np.zeros(1))
 
 
+DAYS = np.datetime64("2020-01-01") + np.arange(3)
+
+
+@pytest.mark.parametrize(
+    ("X", "columns"),
+    [
+        (DAYS[:, None], "0"),
+        ((DAYS - DAYS[0])[:, None], "0"),
+        (pd.DataFrame({"east": np.zeros(3), "day": DAYS}), "'day'"),
+        (pd.DataFrame({"day": pd.to_datetime(DAYS).tz_localize("UTC")}), "'day'"),
+        (pd.DataFrame({"east": np.zeros(3), "month": pd.period_range("2020-01", periods=3, freq="M")}), "'month'"),
+        ([[0.0, pd.Timestamp(day)] for day in DAYS], "1"),
+        ([[0.0, day] for day in DAYS], "1"),
+        ([[0.0, day.item()] for day in DAYS], "1"),
+    ],
+    ids=["dates", "durations", "table", "zone", "periods", "Timestamps", "beside numbers", "standard library"],
+)
+def test_dates_are_not_taken_for_numbers(reg, X, columns):
+    with pytest.raises(ValueError, match=rf"`X` holds dates or durations \(columns {columns}\).*np.timedelta64"):
+        reg.fit(X, np.zeros(3))
+    reg.fit(np.zeros((3, np.shape(X)[1])), np.zeros(3))
+    with pytest.raises(ValueError, match="`X` holds dates"):
+        reg.predict(getattr(X, "to_numpy", lambda: X)())
+
+
+def test_dates_are_not_predicted(reg):
+    with pytest.raises(ValueError, match="`y` holds dates"):
+        reg.fit(np.zeros((3, 1)), DAYS)
+
+
 def test_bad_requests(reg, data):
     X, y, Xs = data
     with pytest.raises(NotFittedError):

@@ -1,6 +1,7 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -47,18 +48,29 @@ def as_table(found: pd.DataFrame | xr.Dataset) -> pd.DataFrame:
 
 
 def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:
-    """**Raises** `ValueError` where a column is missing or is not of numbers, or the table has no rows."""
+    """**Raises** `ValueError` where a column is missing or holds text or dates, or the table has no rows."""
     if isinstance(table, pd.DataFrame) and len(table) == 0:
         raise ValueError(f"'{path}' has no rows.")
     present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
+    from ..estimators.dates import refuse_dates
+
     for name in names:
         if name not in present:
             raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
         if not np.issubdtype(np.asarray(table[name]).dtype, np.number):
+            refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             raise ValueError(
                 f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
                 "Correct the file, or choose another column."
             )
+
+
+def _as_dates(column):
+    """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
+    try:
+        return [datetime.fromisoformat(text) for text in column]
+    except (TypeError, ValueError):
+        return column
 
 
 def _first_text(column):

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from ..inference import Exact, Tiled
 from ..training import AbstractGaps
+from .dates import refuse_dates
 from .grid import Grid, points, require
 from .sklearn import NeuralProcessRegressor
 
@@ -62,7 +63,7 @@ def interpolate(
     coordinates themselves are lazy: each worker gets all of them, once). Its numbers do not depend on the chunks.
     With `store` the result is what has been written, opened lazily.
 
-    **Raises:** `ValueError` for names that are not there, and whatever `NeuralProcessRegressor.fit` finds wrong;
+    **Raises:** `ValueError` for names that are not there, dates, and whatever `NeuralProcessRegressor.fit` finds wrong;
     `FileExistsError` where `store` holds anything else than this very prediction.
     """
     x = _listed(x)
@@ -71,7 +72,7 @@ def interpolate(
     ys = _names(y, observations)
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
-    reg.fit(_columns(table, x, "observations"), table[ys].to_numpy(), finetune=finetune, gaps=gaps)
+    reg.fit(_columns(table, x, "observations"), _columns(table, ys, "observations"), finetune=finetune, gaps=gaps)
     if hasattr(target, "iloc"):
         if store is not None:
             raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
@@ -211,4 +212,5 @@ class _Block:
 
 def _columns(table, names, where):
     require(table.columns, names, where)
+    refuse_dates(((name, table[name]) for name in names), f"`{where}`")
     return np.stack([np.asarray(table[name]) for name in names], axis=1)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .dates import refuse_dates
+
 if TYPE_CHECKING:
     import xarray as xr
 
@@ -30,7 +32,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def of(cls, target: Any, x: Sequence[Hashable]) -> Grid:
-        """**Raises** `TypeError` for what is not a grid, `ValueError` where a coordinate is missing."""
+        """**Raises** `TypeError` for what is not a grid, `ValueError` where a coordinate is missing or holds dates."""
         xr = _xarray()
         if isinstance(target, xr.DataArray):
             dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
@@ -46,6 +48,8 @@ class Grid(NamedTuple):
             )
         require(frame.variables, x, "target")
         axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
+        in_memory = (axis[:0] if axis.chunks and axis.ndim else axis for axis in axes)
+        refuse_dates(zip(x, in_memory, strict=True), "`target`")
         sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
         return cls(frame, axes, sizes, {d: chunks[d] for d in sizes if d in chunks})
 

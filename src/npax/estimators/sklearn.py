@@ -17,6 +17,7 @@ from ..inference.joint import covariance, joint_samples
 from ..models import AbstractNeuralProcess
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
+from .dates import refuse_dates_in
 
 
 class DroppedRows(UserWarning):
@@ -90,8 +91,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         other gaps is used, which may be the one that came. `gaps`: how they look, such as
         `npax.training.MovedGaps(at)` with the places `at` that are to be filled.
 
-        **Raises:** `ValueError` for wrong shapes, text, NaN or infinity in `X`, no rows, more columns than the model
-        takes, latitudes beyond 90; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
+        **Raises:** `ValueError` for wrong shapes, text, dates, NaN or infinity in `X`, no rows, more columns than the
+        model takes, latitudes beyond 90; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
         """
         for name, value, allowed in (
             ("strategy", self.strategy, ("auto", "exact", "tiled")),
@@ -199,6 +200,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(_unmasked, (X, *y))
+        for name, given in zip(("`X`", "`y`"), (X, *y), strict=False):
+            refuse_dates_in(given, name)
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:

@@ -1,0 +1,44 @@
+"""Dates are no numbers: the unit that makes them so is the user's to choose, for it matters beside other columns."""
+
+from collections.abc import Hashable, Iterable
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+
+def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
+    """**Raises** `ValueError` naming the columns that hold dates or durations, with the remedy. `where`: the argument
+    or the file that the columns `(name, values [n])` are of."""
+    names = ", ".join(repr(name) for name, values in columns if are_dates(values))
+    if names:
+        raise ValueError(
+            f"{where} holds dates or durations (columns {names}) where numbers are needed. Take the time since a date, "
+            "in a unit of your choice, the same for observations and targets; for example days: "
+            '`days = (dates - np.datetime64("2000-01-01")) / np.timedelta64(1, "D")`.'
+        )
+
+
+def refuse_dates_in(table: Any, where: str) -> None:
+    """The same for an array `[n]` or `[n d]`, or a table with names."""
+    values = _array(table)
+    if values.ndim in (1, 2):
+        columns = np.atleast_2d(values.T)
+        refuse_dates(zip(getattr(table, "columns", range(len(columns))), columns, strict=True), where)
+
+
+def are_dates(values: Any) -> bool:
+    """Whether any of the values is a date or a duration: of numpy, pandas, the standard library or another calendar."""
+    values = _array(values)
+    return values.dtype.kind in "mM" or (values.dtype.kind == "O" and any(map(_is_date, values.ravel())))
+
+
+def _is_date(value):
+    return isinstance(value, date | timedelta | np.datetime64 | np.timedelta64) or hasattr(value, "strftime")
+
+
+def _array(values):
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):  # of a list: dates beside numbers
+        return np.asarray(values, object)
