@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import dask
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -167,6 +168,16 @@ def test_refusals(table, points, small):
         interpolate(table, LON, small)
     with pytest.raises(TypeError, match="`observations` must be"):
         interpolate([1, 2], table, small)
+
+
+def test_lazy_observations_are_computed_and_lazy_tables_of_targets_refused(table, tiny):
+    target = table[["lon", "lat"]]
+    lazy = dd.from_pandas(table.assign(unused="text"), npartitions=3)
+    pd.testing.assert_frame_equal(interpolate(lazy, target, tiny), interpolate(table, target, tiny))
+    with pytest.raises(
+        TypeError, match=r"`target` must be in memory.*got a dask DataFrame: pass `target\.compute\(\)`"
+    ):
+        interpolate(table, dd.from_pandas(target, npartitions=3), tiny)
 
 
 def test_dates_are_refused_by_column(table, tiny):

@@ -42,7 +42,8 @@ def interpolate(
 
     **Arguments:**
 
-    - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN).
+    - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN);
+      what is lazy in them is computed.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points); or the coordinates alone, as a mapping from name to values.
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
@@ -64,9 +65,15 @@ def interpolate(
     With `store` the result is what has been written, opened lazily.
 
     **Raises:** `ValueError` for names that are not there, dates, and whatever `NeuralProcessRegressor.fit` finds wrong;
-    `FileExistsError` where `store` holds anything else than this very prediction.
+    `TypeError` for what is no table and no grid, or a dask DataFrame as `target`; `FileExistsError` where `store` holds
+    anything else than this very prediction.
     """
     x = _listed(x)
+    if _lazy_table(target):
+        raise TypeError(
+            "`target` must be in memory where it is a table, got a dask DataFrame: pass `target.compute()`. "
+            "Of xarray's kinds lazy ones are answered lazily."
+        )
     if coords == "latlon" and len(x) == 2 and str(x[0]).lower().startswith("lat"):
         raise ValueError(f'With `coords="latlon"`, `x` names longitude first, then latitude; got {x}.')
     ys = _names(y, observations)
@@ -97,7 +104,7 @@ def _table(observations, x, ys):
     """Observations as a DataFrame, and the attributes of each `y`."""
     if hasattr(observations, "iloc"):  # a DataFrame
         require(observations.columns, [*x, *ys], "observations")
-        return observations, {}
+        return (observations[[*x, *ys]].compute() if _lazy_table(observations) else observations), {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
         raise TypeError(
             "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
@@ -108,6 +115,11 @@ def _table(observations, x, ys):
     attributes = {name: dict(dataset[name].attrs) for name in ys}
     keep = [*ys, *(name for name in x if name not in dataset.coords)]
     return dataset[keep].to_dataframe().reset_index(), attributes
+
+
+def _lazy_table(table):
+    """Whether it is a DataFrame of dask's."""
+    return hasattr(table, "iloc") and hasattr(table, "compute")
 
 
 def _at_points(reg, target, x, ys, include_noise):
