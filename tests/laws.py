@@ -96,6 +96,12 @@ MODELS = {
     "convcnp-2d": lambda key: npax.ConvCNP(
         2, 1, spacing=1 / 2, extent=10.0, blocks=(1, 1, 2), size=8, hidden=16, window=3, key=key
     ),
+    "grid-convcnp": lambda key: npax.GridConvCNP(
+        2, 1, spacing=1 / 2, extent=10.0, sizes=(8, 8, 12), blocks=(1, 1, 1), window=3, key=key
+    ),
+    "grid-convcnp-1d": lambda key: npax.GridConvCNP(
+        1, 2, spacing=1 / 4, extent=10.0, sizes=(8, 12), blocks=(1, 2), key=key
+    ),
     "rcnp": lambda key: npax.RCNP(2, 2, encoder=(16,), size=16, decoder=(16,), block=8, key=key),
     "tnp-d": lambda key: npax.TNPD(2, 1, **TINY, key=key),
     "tnp-nd": lambda key: npax.TNPND(2, 2, rank=3, **TINY, key=key),
@@ -164,6 +170,8 @@ MODELS = {
 EQUIVARIANT = {
     "convcnp",
     "convcnp-2d",
+    "grid-convcnp",
+    "grid-convcnp-1d",
     "rcnp",
     "invariant",
     "universal",

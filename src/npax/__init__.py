@@ -56,6 +56,7 @@ from .models import (
     TNPKR as TNPKR,
     TNPND as TNPND,
     ConvCNP as ConvCNP,
+    GridConvCNP as GridConvCNP,
     SpectralTNPKR as SpectralTNPKR,
     Symmetrised as Symmetrised,
 )

@@ -20,6 +20,8 @@ from .mlp import (
 )
 from .pair_network import PairNetwork as PairNetwork
 from .paths import DeterministicPath as DeterministicPath, LatentPath as LatentPath, PointEncoder as PointEncoder
+from .pyramid import Level as Level, pull_push as pull_push, pyramid as pyramid
+from .pyramid_unet import PyramidUNet as PyramidUNet
 from .set_conv import Grid as Grid, SetConv as SetConv
 from .stack import (
     read_memories as read_memories,

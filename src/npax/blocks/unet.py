@@ -139,10 +139,11 @@ def halve(h: Float[Array, "*side size"]) -> Float[Array, "*half size"]:
     return jnp.mean(h.reshape(*pairs, h.shape[-1]), axis=range(1, 2 * h.ndim - 2, 2))
 
 
-def double(h: Float[Array, "*half size"]) -> Float[Array, "*side size"]:
-    """The grid twice as fine, by linear interpolation; zeros around it."""
+def double(h: Float[Array, "*half size"], edges: str = "constant") -> Float[Array, "*side size"]:
+    """The grid twice as fine, by linear interpolation; around it what `jax.numpy.pad` makes of `edges`: zeros, or
+    what stands at its edges (`"edge"`)."""
     for axis in range(h.ndim - 1):
-        around = jnp.pad(h, [(1, 1) if a == axis else (0, 0) for a in range(h.ndim)])
+        around = jnp.pad(h, [(1, 1) if a == axis else (0, 0) for a in range(h.ndim)], mode=edges)
         left, right = (jax.lax.slice_in_dim(around, s, s + h.shape[axis], axis=axis) for s in (0, 2))
         fine = jnp.stack([0.75 * h + 0.25 * left, 0.75 * h + 0.25 * right], axis=axis + 1)
         h = fine.reshape(*h.shape[:axis], 2 * h.shape[axis], *h.shape[axis + 1 :])

@@ -12,6 +12,7 @@ from ._latent import AbstractLatentNeuralProcess as AbstractLatentNeuralProcess
 from .bnp import BNP as BNP
 from .cnp import CNP as CNP
 from .convcnp import ConvCNP as ConvCNP
+from .grid_convcnp import GridConvCNP as GridConvCNP
 from .np import NP as NP
 from .pt_tnp import LBANP as LBANP, PTTNP as PTTNP
 from .rcnp import RCNP as RCNP

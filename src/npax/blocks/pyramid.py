@@ -1,0 +1,53 @@
+"""A picture with gaps at ever coarser resolutions: what is known in each cell, and what fills the gaps."""
+
+import itertools
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .unet import double, halve
+
+EMPTY = 1e-7
+"""The share of a cell that bounds the gradient of its mean."""
+
+
+class Level(NamedTuple):
+    """What is known of each cell at one resolution: the share of it that is seen, and mean and standard deviation of
+    what is seen there, zeros where nothing is."""
+
+    share: Float[Array, "*side 1"]
+    mean: Float[Array, "*side dy"]
+    spread: Float[Array, "*side dy"]
+
+
+def pyramid(y: Float[Array, "*side dy"], share: Float[Array, "*side 1"], levels: int) -> list[Level]:
+    """`levels` resolutions, the finest (that of `y`) first, each half as fine as the one before.
+
+    `share`, from 0 to 1: how much of each cell is seen; where it is zero `y` counts for nothing, but must be finite.
+    The sides must be multiples of 2 to the power `levels - 1`. **Cost:** O(nodes).
+    """
+    sums = [(share, share * y, share * jnp.square(y))]
+    for _ in range(levels - 1):
+        share, first, second = sums[-1]
+        sums.append((halve(share), halve(first), halve(second)))
+    return [_level(*each) for each in sums]
+
+
+def _level(share, first, second):
+    mean = first / (share + EMPTY)
+    variance = jnp.maximum(second / (share + EMPTY) - jnp.square(mean), 0.0)
+    return Level(share, mean, jnp.where(share > 0, jnp.sqrt(variance + 1e-6), 0.0))
+
+
+def pull_push(levels: list[Level]) -> list[Float[Array, "*side dy"]]:
+    """The picture at each resolution with its gaps filled from the next coarser one (Gortler et al. 1996).
+
+    A cell that is seen, in part or whole, keeps its mean; another takes what the coarser cells around it hold, by
+    linear interpolation. Where the coarsest cells see nothing they hold zeros.
+    """
+
+    def push(coarser, level):
+        return jnp.where(level.share > 0, level.mean, double(coarser, edges="edge"))
+
+    return list(itertools.accumulate(levels[-2::-1], push, initial=levels[-1].mean))[::-1]
