@@ -263,6 +263,18 @@ def test_odd_observations_give_finite_answers(reg, X, y):
     assert np.abs(mean - np.mean(y)).max() < 10 * (np.std(y) + 1)
 
 
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+@pytest.mark.parametrize("c", [1e-300, 1e-165, 1e155, 1e306])
+def test_no_unit_of_y_is_too_large_or_too_small(tiny, data, strategy, c):
+    X, y, Xs = data
+    plain = npax.NeuralProcessRegressor(tiny, strategy=strategy, tile_size=3).fit(X, y)
+    scaled = clone(plain).fit(X, c * y)
+    for a, b in zip(plain.predict(Xs, return_std=True), scaled.predict(Xs, return_std=True), strict=True):
+        np.testing.assert_allclose(b / c, a, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(scaled.sample_y(Xs, 2) / c, plain.sample_y(Xs, 2), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(scaled.predict_quantiles(Xs, 0.9) / c, plain.predict_quantiles(Xs, 0.9), rtol=1e-3)
+
+
 def test_no_targets(reg, data):
     X, y, Xs = data
     reg.fit(X, y)

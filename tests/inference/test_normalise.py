@@ -78,6 +78,24 @@ def test_standardiser(rng):
     assert np.array_equal(empty.mean, [0, 0]) and np.array_equal(empty.std, [1, 1])
 
 
+@given(st.floats(-290, 307), st.integers(0, 100))
+@settings(deadline=None, max_examples=60)
+def test_standardised_values_do_not_depend_on_the_unit(exponent, seed):
+    y, c = np.random.default_rng(seed).uniform([-1, 2], [1, 4], (9, 2)), 10**exponent
+    plain, scaled = Standardiser.of(y), Standardiser.of(c * y)
+    np.testing.assert_allclose(scaled.std / c, plain.std, rtol=1e-12)
+    np.testing.assert_allclose(scaled(c * y), plain(y), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(scaled.undo(plain(y)) / c, y, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("largest", [np.finfo(float).max, np.finfo(float).smallest_subnormal])
+def test_the_ends_of_float64_are_numbers_too(largest):
+    y = largest * np.array([[1.0], [-1.0], [-1.0], [0.0]])
+    standardiser = Standardiser.of(y)
+    assert np.isfinite(standardiser(y)).all() and standardiser.std > 0
+    np.testing.assert_allclose(standardiser.undo(standardiser(y)), y, rtol=1e-12)
+
+
 @pytest.mark.parametrize("system", [Planar(), LatLon()])
 def test_many_contexts_at_once_are_as_one_by_one(system, rng):
     contexts = [rng.uniform(-60, 60, (7, 2)), rng.uniform(0, 1e-3, (7, 2)), np.full((7, 2), 3.0)]

@@ -1,15 +1,24 @@
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 from untrained import cnp, untrained
 
 import npax
 from npax.blocks import stack
-from npax.inference import Exact, Tiled, predict
+from npax.inference import Exact, Tiled, joint_samples, predict
+
+
+@pytest.fixture(scope="session")
+def tiny():
+    """A model of any kind, where compiling is most of the work."""
+    return cnp(3)
 
 
 @pytest.fixture
@@ -85,6 +94,31 @@ def test_units_of_y_and_x_do_not_matter(small, data):
     scaled = Exact(small, x * [1e6, 1e-3] + 1e9 * np.array([1, 0]), y * 1e5 - 1e7)(xt[:20] * [1e6, 1e-3] + [1e9, 0])
     assert np.allclose(scaled.mean, plain.mean * 1e5 - 1e7, atol=20)
     assert np.allclose(scaled.variance, plain.variance * 1e10, rtol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [Exact, partial(Tiled, size=2)], ids=["exact", "tiles and a trend"])
+@given(exponent=st.floats(-290, 306))
+@settings(deadline=None, max_examples=20)
+def test_predictions_have_the_unit_of_y_whatever_that_is(tiny, kind, exponent):
+    rng = np.random.default_rng(0)
+    x, xt, c = rng.uniform(0, 10, (40, 2)), rng.uniform(0, 10, (9, 2)), 10**exponent
+    plain, scaled = (kind(tiny, x, unit * (np.sin(x) + 3)) for unit in (1.0, c))
+    for a, b in zip(plain(xt), scaled(xt), strict=True):
+        np.testing.assert_allclose(b / c, a, rtol=1e-3, atol=1e-5)
+    one, other = (joint_samples(p, xt, 2, jr.key(0)) for p in (plain, scaled))
+    np.testing.assert_allclose(other / c, one, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("size", [40, 2])
+def test_values_without_a_scale_keep_their_unit_in_tiles_too(small, data, size):
+    """With and without a trend, whose rounding errors are no scale; a trend alone has one."""
+    x, _, xt = data
+    y = np.stack([np.full(30, 1e9 / 3), np.full(30, 0.1), x[:, 0]], axis=1)
+    whole = Exact(small, x, y[:, :2])(xt[:5])
+    tiled = Tiled(small, np.tile(x, (2, 1)), np.tile(y, (2, 1)), size=size)(xt[:5])
+    for a, b in zip(whole, tiled, strict=True):
+        np.testing.assert_allclose(b[:, :2], a, rtol=0.2)
+    assert (tiled.function_std[:, 2] > 0.01).all()
 
 
 @pytest.mark.parametrize("kind", [Exact, Tiled])

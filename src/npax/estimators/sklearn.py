@@ -53,7 +53,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     first, what it would be for as many targets as observations).
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
-    each column predicted by itself where the model has one.
+    each column predicted by itself where the model has one. Any finite values of `y` will do: predictions for `c y`
+    are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single one, has no scale of its own:
+    its unit is kept, as though deviations of about 1 were usual, by either strategy.
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.

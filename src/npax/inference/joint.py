@@ -33,9 +33,22 @@ def covariance(
     predictor the response is that of the observations around $x_j$, and zero where they do not reach.
 
     **Cost:** conditioning three times per target. **Pitfalls:** a model of several columns hears of all of them at
-    once, so its result is that of Gaussian processes only if the columns are independent of one another.
+    once, so its result is that of Gaussian processes only if the columns are independent of one another. Covariances
+    overflow where standard deviations are beyond 1e154; samples do not.
     **Raises** `ValueError` for more than 1,000 targets.
     """
+    unit = _unit(prediction)
+    return _covariance(predictor, x, prediction, unit, include_noise) * np.square(unit)
+
+
+def _unit(prediction):
+    """For each column one in which standard deviations are at most one, `[dy]`: squares neither over- nor underflow."""
+    largest = prediction.std().max(axis=0, initial=0.0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+def _covariance(predictor, x, prediction, unit, include_noise):
+    """In squares of `unit [dy]`."""
     n, dy = prediction.mean.shape
     if n > LARGEST:
         raise ValueError(
@@ -44,9 +57,9 @@ def covariance(
     positions = predictor.coordinates.positions(x)
     responses = np.zeros((n, n, dy))
     for j in range(n):
-        responses[:, j] = _responses(predictor, positions, j)
-    std = prediction.std(include_noise=False)
-    noise = prediction.variance - prediction.function_variance
+        responses[:, j] = _responses(predictor, positions, j, unit)
+    std = prediction.std(include_noise=False) / unit
+    noise = np.square(prediction.std() / unit) - np.square(std)
     columns = []
     for c in range(dy):
         correlation = nearest_correlation(_symmetric(responses[:, :, c]) / np.outer(std[:, c], std[:, c]))
@@ -60,9 +73,10 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
         raise ValueError(f"`n_samples` must be at least 1, got {n}.")
     if isinstance(predictor, Tiled):
         prediction = predictor(x)
-        cov = covariance(predictor, x, prediction, include_noise=include_noise)
+        unit = _unit(prediction)
+        cov = _covariance(predictor, x, prediction, unit, include_noise)
         normal = np.asarray(jr.normal(key, (n, *prediction.mean.shape)), np.float64)
-        return prediction.mean + np.einsum("ijc,sjc->sic", _root(cov), normal)
+        return prediction.mean + np.einsum("ijc,sjc->sic", _root(cov), normal) * unit
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
     keys = jr.split(key, len(predictor.contexts))
@@ -89,24 +103,26 @@ def _symmetric(a):
     return np.nansum(both, axis=0) / np.maximum(np.sum(~np.isnan(both), axis=0), 1)
 
 
-def _responses(predictor, positions, j):
-    """Covariances `[n dy]` of all targets with target `j`, before symmetrisation; NaN where it does not reach."""
+def _responses(predictor, positions, j, unit):
+    """Covariances `[n dy]` of all targets with target `j`, before symmetrisation, in squares of `unit [dy]`; NaN where
+    it does not reach."""
     if isinstance(predictor, Tiled):
         frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
-        local, unit = frame(positions), predictor.standardiser.std
+        local, std = frame(positions), predictor.standardiser.std
         middle, half = _middle_and_half(contexts[0], local.shape[1])
         away = np.abs(local - middle)
         reached = np.all(away <= REACH * np.maximum(away[j], half), axis=1)
         local = np.where(reached[:, None], local, local[j])
     else:
-        contexts, local, unit = predictor.contexts, predictor.frame(positions), 1.0
+        contexts, local, std = predictor.contexts, predictor.frame(positions), 1.0
         reached = np.ones(len(positions), bool)
     xt = pad(to_model(predictor.model, local), bucket(len(local)))
     columns = []
-    for standardiser, *context in contexts:
+    for _, *context in contexts:
         found = np.asarray(_response(predictor.model, tuple(context), xt, jnp.asarray(j)), np.float64)[: len(local)]
-        columns.append(found * np.square(standardiser.std))
-    return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(unit), np.nan)
+        columns.append(found)
+    std = std * np.concatenate([context.standardiser.std for context in contexts], axis=-1)
+    return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(std / unit), np.nan)
 
 
 def _middle_and_half(context, d):

@@ -168,20 +168,28 @@ def _east_north_up(centroid):
 
 @dataclasses.dataclass(frozen=True)
 class Standardiser:
-    """Shift and scale of `y`, per context and column: the context's mean and standard deviation, `[*contexts dy]`."""
+    """Shift and scale of `y`, per context and column: the context's mean and standard deviation, `[*contexts dy]`.
+
+    Any finite values will do: squares and differences are those of values near one, so none is too large or too small.
+    """
 
     mean: np.ndarray
     std: np.ndarray
 
     @classmethod
     def of(cls, y: np.ndarray) -> "Standardiser":
-        """From the context's values `[*contexts n dy]`. Where they do not vary, or there are none, the unit is kept."""
+        """From the context's values `[*contexts n dy]`.
+
+        Where they do not vary, or there are none, nothing says how large deviations from them would be, and the unit
+        is kept: `std` is 1.
+        """
         if not y.shape[-2]:
             return cls(y.sum(axis=-2), np.ones_like(y.sum(axis=-2)))
-        mean = y.mean(axis=-2)
-        std = y.std(axis=-2)
-        varies = std > 1e-13 * np.abs(y).max(axis=-2)
-        return cls(mean, np.where(varies, std, 1.0))
+        largest = np.abs(y).max(axis=-2)
+        unit = _power_of_two(largest)
+        near_one = y / unit[..., None, :]
+        mean, std = near_one.mean(axis=-2) * unit, near_one.std(axis=-2) * unit
+        return cls(mean, np.where(std > 1e-13 * largest, std, 1.0))
 
     @classmethod
     def none(cls, y: np.ndarray) -> "Standardiser":
@@ -189,8 +197,21 @@ class Standardiser:
         return cls(np.zeros_like(y.sum(axis=-2)), np.ones_like(y.sum(axis=-2)))
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        return (y - self.mean[..., None, :]) / self.std[..., None, :]
+        unit, mean, std = self._near_one()
+        return (y / unit - mean) / std
 
     def undo(self, y: np.ndarray) -> np.ndarray:
         """Values `[*contexts n dy]` back in the units of the observations."""
-        return y * self.std[..., None, :] + self.mean[..., None, :]
+        unit, mean, std = self._near_one()
+        return (y * std + mean) * unit
+
+    def _near_one(self):
+        """A unit `[*contexts 1 dy]`, and mean and standard deviation in it."""
+        mean, std = self.mean[..., None, :], self.std[..., None, :]
+        unit = _power_of_two(np.maximum(np.abs(mean), std))
+        return unit, mean / unit, std / unit
+
+
+def _power_of_two(size):
+    """The largest that is not above `size`: divided by it, values are below two and have the same digits."""
+    return np.ldexp(1.0, np.frexp(size)[1] - 1)

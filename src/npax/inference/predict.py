@@ -29,18 +29,26 @@ LARGE = 2048
 
 
 class Prediction(NamedTuple):
-    """Marginal means and variances `[n dy]` of a prediction, in the units of the observations.
+    """Marginal means and standard deviations `[n dy]` of a prediction, in the units of the observations.
 
-    `variance` is that of a new observation, `function_variance` that of the noiseless function (the same where the
-    model does not tell them apart).
+    `observation_std` is that of a new observation, `function_std` that of the noiseless function (the same where the
+    model does not tell them apart). **Pitfall:** their squares, the variances, overflow beyond 1e154.
     """
 
     mean: np.ndarray
-    variance: np.ndarray
-    function_variance: np.ndarray
+    observation_std: np.ndarray
+    function_std: np.ndarray
 
     def std(self, include_noise: bool = True) -> np.ndarray:
-        return np.sqrt(self.variance if include_noise else self.function_variance)
+        return self.observation_std if include_noise else self.function_std
+
+    @property
+    def variance(self) -> np.ndarray:
+        return np.square(self.observation_std)
+
+    @property
+    def function_variance(self) -> np.ndarray:
+        return np.square(self.function_std)
 
 
 class Context(NamedTuple):
@@ -169,8 +177,8 @@ def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
 def restore(moments: np.ndarray, standardiser: Standardiser) -> Prediction:
     """Moments `[3 *contexts n dy]` in the units of the observations, float64."""
     mean, *variances = moments.astype(np.float64)
-    square = np.square(standardiser.std)[..., None, :]
-    return Prediction(standardiser.undo(mean), *(variance * square for variance in variances))
+    stds = (np.sqrt(variance) * standardiser.std[..., None, :] for variance in variances)
+    return Prediction(standardiser.undo(mean), *stds)
 
 
 def side_by_side(predictions: Iterator[Prediction]) -> Prediction:

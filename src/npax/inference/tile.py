@@ -99,7 +99,8 @@ class Tiled:
     from them; targets farther away than the observations' range belong to the outermost cells.
 
     No cell sees the whole field. From 16 `size` observations on, a trend surface (`Trend`) is taken off first, cells
-    answer what is left, and the surface is put back. A context of at most `size` points is seen whole by every cell,
+    answer what is left, and the surface is put back. (Not where nothing is left: then there would be no scale, and the
+    cells answer the values themselves.) A context of at most `size` points is seen whole by every cell,
     and the answer equals that of `Exact`.
 
     **Arguments:** those of `Exact`, and `size`: observations per cell (default 128, within what models are trained
@@ -139,10 +140,10 @@ class Tiled:
         to_model(model, self.positions[:0])
         self.points = self.frame(self.positions)
         enough = normalize and len(x) >= TREND * size and not isinstance(model.likelihood, Categorical)
-        self.trend = Trend(self.points, y) if enough else None
-        left = y if self.trend is None else y - self.trend(self.points)
-        self.standardiser = standardiser(model, left, normalize)
-        self.y = self.standardiser(left)
+        self.standardiser = standardiser(model, y, normalize)
+        self.y = self.standardiser(y)
+        self.trend = _trend(self.points, self.y) if enough else None
+        self.y = self.y - self._trend_at(self.positions)
         outputs(model, self.y[:0])
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
@@ -160,12 +161,13 @@ class Tiled:
             for start in range(0, len(x), BLOCK):
                 block = slice(start, start + BLOCK)
                 self._add(positions[block], sums[block], progress)
-        left = restore(_mixture(np.moveaxis(sums, 1, 0)), self.standardiser)
-        return left._replace(mean=left.mean + self._trend_at(positions))
+        found = _mixture(np.moveaxis(sums, 1, 0))
+        found[0] += self._trend_at(positions)
+        return restore(found, self.standardiser)
 
     def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """What cells would have to answer for values `y [n dy]` at `x`: less the trend, in the unit of `self.y`."""
-        return self.standardiser(y - self._trend_at(self.coordinates.positions(x)))
+        """What cells would have to answer for values `y [n dy]` at `x`: in the unit of `self.y`, less the trend."""
+        return self.standardiser(y) - self._trend_at(self.coordinates.positions(x))
 
     def _trend_at(self, positions):
         return 0.0 if self.trend is None else self.trend(self.frame(positions))
@@ -176,10 +178,10 @@ class Tiled:
             return
         points, cells = self._clipped(positions), self.cells(positions)
         reached = sum(len(cell.targets) for cell in cells)
-        for batch, (mean, variance, function_variance) in self._answers(cells, positions):
+        for batch, found in self._answers(cells, positions):
             weight = np.where(batch.present, _weight(batch, points[batch.targets]), 0.0)[..., None]
-            second = np.square(mean)
-            parts = (np.ones_like(mean), mean, variance + second, function_variance + second)
+            second = np.square(found.mean)
+            parts = (np.ones_like(second), found.mean, found.variance + second, found.function_variance + second)
             np.add.at(sums, batch.targets, np.stack([weight * part for part in parts], axis=-2))
             progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
 
@@ -254,6 +256,13 @@ class Tiled:
         return frame, [
             Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen], self.normalize)
         ]
+
+
+def _trend(points, y):
+    """The trend of standardised values; of a column that it meets but for rounding errors, which are no scale: zero."""
+    trend = Trend(points, y)
+    trend.weights[:, (y - trend(points)).std(axis=0) < 1e-12] = 0.0
+    return trend
 
 
 class _Box:
