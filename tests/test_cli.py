@@ -15,6 +15,7 @@ from npax.cli import _process, app
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, read, write
 from npax.cli.train import trainings
+from npax.estimators import PlanarDegrees
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +195,15 @@ def test_wrong_files_are_refused_clearly(observations, weights, tmp_path):
     (tmp_path / "damaged.safetensors").write_bytes(content)
     refused(predict(observations, tmp_path / "damaged.safetensors", *args), "damaged")
     refused(predict(observations, "unknown-model", *args), "unknown-model")
+
+
+def test_degrees_in_a_plane_are_noted(observations, weights, tmp_path):
+    table = pd.read_csv(observations)
+    table.assign(lat=20 * table["lat"]).to_csv(observations, index=False)
+    args = ["--resolution", 1, "-o", tmp_path / "out.nc"]
+    with pytest.warns(PlanarDegrees, match="'lon' and 'lat' look like degrees"):
+        assert predict(observations, weights, *args).exit_code == 0
+    assert predict(observations, weights, *args, "--coords", "latlon").exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["dates.csv", "dates.parquet", "dates.nc"])

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+import warnings
 
 import dask
 import dask.dataframe as dd
@@ -9,6 +10,7 @@ import pytest
 import xarray as xr
 
 import npax
+from npax.estimators import PlanarDegrees
 
 LON, LAT = np.linspace(-5, 5, 7), np.linspace(40, 48, 5)
 
@@ -196,6 +198,36 @@ def test_dates_are_refused_by_column(table, tiny):
         npax.interpolate(dated, dated, ["lon", "lat"], "day", model=tiny)
     remedy = dated.assign(day=(dated["day"] - np.datetime64("2020-01-01")) / np.timedelta64(1, "D"))
     assert np.array_equal(remedy["day"], numbered["day"])
+
+
+@pytest.mark.parametrize(
+    ("lon", "lat", "words"),
+    [
+        ((-10, 30), (35, 70), "58% shorter at 70 degrees of latitude than at 35"),
+        ((0, 10), (-60, 5), "50% shorter at 60 degrees of latitude than at 0"),
+        ((-180, 180), (-10, 10), "span 360 of them"),
+        ((5, 15), (47, 55), None),  # a degree of longitude shrinks by 16 %
+        ((100, 140), (-11, 20), None),
+        ((0, 1000), (0, 80), None),  # no degrees
+        ((0, 10), (0, 100), None),
+    ],
+)
+@pytest.mark.parametrize("names", [("lon", "lat"), ("Longitude", "LATITUDE"), ("x", "lat")])
+def test_degrees_in_a_plane_are_noticed_where_it_matters(tiny, lon, lat, words, names):
+    table = pd.DataFrame({names[0]: lon, names[1]: lat, "temp": [1.0, 2.0]})
+
+    def warned(coords, x):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            npax.interpolate(table, table, x, "temp", coords=coords, model=tiny)
+        return [str(w.message) for w in seen if w.category is PlanarDegrees]
+
+    expected = bool(words and names[0] != "x")
+    for x in (names, names[::-1]):
+        found = warned("planar", x)
+        assert len(found) == expected
+        assert not found or (words in found[0] and '`coords="latlon"`' in found[0] and repr(names[0]) in found[0])
+    assert not warned("planar", names[0]) and (lat[1] > 90 or not warned("latlon", names))
 
 
 def test_importing_npax_imports_no_extra():

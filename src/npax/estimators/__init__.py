@@ -1,4 +1,5 @@
 """Estimators: what users of scikit-learn, pandas and xarray expect."""
 
+from .degrees import PlanarDegrees as PlanarDegrees
 from .geo import interpolate as interpolate
 from .sklearn import DroppedRows as DroppedRows, NeuralProcessRegressor as NeuralProcessRegressor

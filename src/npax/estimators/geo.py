@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from ..inference import Exact, Tiled
 from ..training import AbstractGaps
 from .dates import refuse_dates
+from .degrees import warn_of_degrees
 from .grid import Grid, points, require
 from .sklearn import NeuralProcessRegressor
 
@@ -64,6 +65,9 @@ def interpolate(
     coordinates themselves are lazy: each worker gets all of them, once). Its numbers do not depend on the chunks.
     With `store` the result is what has been written, opened lazily.
 
+    **Warns** with `npax.estimators.PlanarDegrees` where longitudes and latitudes are taken for a plane and the sphere
+    would make a difference.
+
     **Raises:** `ValueError` for names that are not there, dates, and whatever `NeuralProcessRegressor.fit` finds wrong;
     `TypeError` for what is no table and no grid, or a dask DataFrame as `target`; `FileExistsError` where `store` holds
     anything else than this very prediction.
@@ -79,7 +83,10 @@ def interpolate(
     ys = _names(y, observations)
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
-    reg.fit(_columns(table, x, "observations"), _columns(table, ys, "observations"), finetune=finetune, gaps=gaps)
+    places = _columns(table, x, "observations")
+    if coords == "planar":
+        warn_of_degrees(x, places, stacklevel=2)
+    reg.fit(places, _columns(table, ys, "observations"), finetune=finetune, gaps=gaps)
     if hasattr(target, "iloc"):
         if store is not None:
             raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")

@@ -1,0 +1,47 @@
+"""Longitudes and latitudes that are taken for a plane."""
+
+import warnings
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+LONGITUDE, LATITUDE = ("lon", "longitude"), ("lat", "latitude")
+SHRINKS = 0.2
+"""By how much the length of a degree of longitude may differ among observations that are taken for a plane."""
+
+
+class PlanarDegrees(UserWarning):
+    """Longitudes and latitudes were taken for coordinates of a plane, where the sphere would make a difference.
+
+    That is where their columns are named so (`lon`, `lat`, `longitude`, `latitude`, in any case), the observations lie
+    within -180 to 360 and -90 to 90 degrees, and either the longitudes span more than 180 degrees, so that the shortest
+    way may cross the end of the map, or a degree of longitude is shorter by more than a fifth at the latitude farthest
+    from the equator than at the nearest. Elsewhere a plane is as good: each of its coordinates has a scale of its own.
+    """
+
+
+def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray, *, stacklevel: int) -> None:
+    """Warns where columns `[n d]` of the names `x` are such degrees."""
+    names = [str(name).lower() for name in x]
+    lon, lat = (next((i for i, name in enumerate(names) if name in known), None) for known in (LONGITUDE, LATITUDE))
+    if lon is None or lat is None or not len(columns):
+        return
+    low, high = (np.asarray(f(columns[:, [lon, lat]], axis=0), float) for f in (np.min, np.max))
+    if not (np.all(low >= [-180, -90]) and np.all(high <= [360, 90])):  # NaN among them: `fit` says so
+        return
+    farthest = max(-low[1], high[1])
+    nearest = max(low[1], -high[1], 0.0)
+    share = np.cos(np.radians(farthest)) / max(np.cos(np.radians(nearest)), 1e-9)
+    if high[0] - low[0] > 180:
+        why = f"the longitudes span {high[0] - low[0]:.0f} of them, and the two ends of the map are apart"
+    elif share < 1 - SHRINKS:
+        why = f"one of longitude is {1 - share:.0%} shorter at {farthest:.0f} degrees of latitude than at {nearest:.0f}"
+    else:
+        return
+    warnings.warn(
+        f"{x[lon]!r} and {x[lat]!r} look like degrees, which are no distances: {why}. "
+        'Take `coords="latlon"`, which measures on the sphere (longitude first, no other columns), or project them to '
+        "metres.",
+        PlanarDegrees,
+        stacklevel=stacklevel + 1,
+    )
