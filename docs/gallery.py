@@ -12,6 +12,7 @@ A picture whose weights are not given stays as it is.
 
 import argparse
 import inspect
+import warnings
 from pathlib import Path
 
 import equinox as eqx
@@ -23,6 +24,7 @@ from matplotlib.figure import Figure
 
 import npax
 from npax import plot
+from npax.estimators import Extrapolation
 from npax.tasks import Matern32Prior, RBFPrior, gp_1d, gp_2d
 
 FOLDER = Path(__file__).parent / "gallery"
@@ -106,7 +108,10 @@ def search() -> Figure:
     figure = Figure(figsize=(11, 3.6), layout="constrained")
     for ax, n in zip(figure.subplots(1, 2), (6, len(result.func_vals)), strict=True):
         x, y = result.x_iters[:n], result.func_vals[:n]
-        mean, std = npax.NeuralProcessRegressor().fit(x, y).predict(grid[:, None], return_std=True, include_noise=False)
+        model = npax.NeuralProcessRegressor().fit(x, y)
+        with warnings.catch_warnings():  # the bounds are wider than the first evaluations
+            warnings.simplefilter("ignore", Extrapolation)
+            mean, std = model.predict(grid[:, None], return_std=True, include_noise=False)
         best = float(x[np.argmin(y), 0])
         plot.search(ax, grid, mean, std, forrester(grid), evaluations=(x, y), proposed=best)
         ax.set(title=f"after {n} evaluations", xlabel="x")

@@ -15,7 +15,7 @@ from npax.cli import _process, app
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, read, write
 from npax.cli.train import trainings
-from npax.estimators import PlanarDegrees
+from npax.estimators import Extrapolation, PlanarDegrees
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_grids_of_any_size_are_written_block_by_block(observations, weights, tmp
     grid = xr.load_dataset(path, engine="zarr")
     assert dict(grid.sizes) == {"lat": 4, "lon": 5} and np.isfinite(grid.temp_mean).all()
     assert picture.read_bytes().startswith(b"\x89PNG")
-    refused(predict(observations, weights, "--resolution", 2, "-o", path), "another prediction", "Delete it")
+    refused(predict(observations, weights, "--resolution", 0.5, "-o", path), "another prediction", "Delete it")
     at = predict(observations, weights, "--at", path, "-o", tmp_path / "again.nc")
     assert at.exit_code == 0, at.output
     np.testing.assert_allclose(xr.load_dataset(tmp_path / "again.nc").temp_mean, grid.temp_mean, rtol=1e-5)
@@ -204,6 +204,12 @@ def test_degrees_in_a_plane_are_noted(observations, weights, tmp_path):
     with pytest.warns(PlanarDegrees, match="'lon' and 'lat' look like degrees"):
         assert predict(observations, weights, *args).exit_code == 0
     assert predict(observations, weights, *args, "--coords", "latlon").exit_code == 0
+
+
+def test_targets_outside_of_the_observations_are_noted(observations, weights, tmp_path):
+    pd.DataFrame({"lon": [1.0, 11.0], "lat": [1.0, 1.0]}).to_csv(tmp_path / "points.csv", index=False)
+    with pytest.warns(Extrapolation, match="1 of 2 targets lie outside the observations"):
+        assert predict(observations, weights, "--at", tmp_path / "points.csv", "-o", tmp_path / "o.csv").exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["dates.csv", "dates.parquet", "dates.nc"])

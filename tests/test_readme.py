@@ -41,7 +41,7 @@ def names(tmp_path, monkeypatch):
     """The data that the README speaks of, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
-    lon, lat = rng.uniform(-30, -26, 60), rng.uniform(40, 43, 60)
+    lon, lat = rng.uniform(-30, -23, 60), rng.uniform(40, 48, 60)
     floats = pd.DataFrame({"lon": lon, "lat": lat, "temp": 10 + np.sin(lon) + lat})
     floats.to_csv("floats.csv", index=False)
     soil = floats.rename(columns={"lon": "x", "lat": "y", "temp": "zinc"})

@@ -50,6 +50,7 @@ def test_a_block_carries_its_neighbourhood_alone(table, small):
     assert max(len(pickle.dumps(block)) for block in finer) < 1.5 * max(sizes)  # as many cells in a smaller block
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.Extrapolation")  # numbers of any kind will do
 def test_two_processes_write_what_one_would(table, small, tmp_path):
     near = table[(table["lon"].abs() < 1) & (table["lat"] < 42)]
     in_memory = interpolate(near, grid(12), small)
@@ -65,6 +66,7 @@ def test_two_processes_write_what_one_would(table, small, tmp_path):
         np.testing.assert_allclose(written[name], in_memory[name], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.Extrapolation")  # numbers of any kind will do
 def test_lazy_coordinates_answer_alike(table, small):
     near = table[(table["lon"].abs() < 1) & (table["lat"] < 42)]
     in_memory = interpolate(near, grid(12), small)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import npax
-from npax.estimators import PlanarDegrees
+from npax.estimators import Extrapolation, PlanarDegrees
 
 LON, LAT = np.linspace(-5, 5, 7), np.linspace(40, 48, 5)
 
@@ -111,6 +111,7 @@ def test_chunked_targets_stay_lazy(points, small, truth):
     assert np.allclose(computed["temp_std"], truth[1], atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.Extrapolation")  # numbers of any kind will do
 @pytest.mark.parametrize("strategy", ["exact", "tiled"])
 def test_lazy_blocks_show_no_bars_of_their_own(points, small, strategy, capsys):
     axes = {"lat": np.linspace(0, 5, 30), "lon": np.linspace(0, 5, 80)}
@@ -228,6 +229,28 @@ def test_degrees_in_a_plane_are_noticed_where_it_matters(tiny, lon, lat, words, 
         assert len(found) == expected
         assert not found or (words in found[0] and '`coords="latlon"`' in found[0] and repr(names[0]) in found[0])
     assert not warned("planar", names[0]) and (lat[1] > 90 or not warned("latlon", names))
+
+
+@pytest.mark.parametrize("coords", ["planar", "latlon"])
+@pytest.mark.parametrize("kind", ["table", "grid", "chunks", "store", "curves", "large"])
+def test_targets_outside_of_the_observations_are_counted(tiny, coords, kind, tmp_path):
+    table = pd.DataFrame({"lon": [0.0, 2.0, 1.0, 0.0], "lat": [50.0, 51.0, 50.0, 51.0], "temp": np.arange(4.0)})
+    n = 100 if kind == "large" else 10
+    lon, lat = np.linspace(0, 2, n), np.linspace(49.9, 51.1, n)
+    across, down = np.meshgrid(lon + 10 * (lon > 1), lat)  # half of them
+    target = {
+        "table": pd.DataFrame({"lon": across.ravel(), "lat": down.ravel()}),
+        "chunks": xr.DataArray(across, {"lat": lat, "lon": across[0]}, ("lat", "lon")).chunk({"lat": 5}),
+        "curves": {"lon": (("i", "j"), across), "lat": (("i", "j"), down)},
+    }.get(kind, {"lat": lat, "lon": across[0]})
+    store = {"store": tmp_path / "map.zarr"} if kind == "store" else {}
+    words = "About 5,000 of 10,000 targets" if kind == "large" else "^50 of 100 targets"
+    with pytest.warns(Extrapolation, match=words):
+        interpolate(table, target, tiny, coords=coords, **store)
+    if kind in ("grid", "curves"):
+        lazy = xr.Dataset({"lon": (("i", "j"), across), "lat": (("i", "j"), down)}).chunk()
+        interpolate(table, lazy, tiny, coords=coords)  # the coordinates are not known yet
+        interpolate(table, {"lat": lat, "lon": lon}, tiny, coords=coords)
 
 
 def test_importing_npax_imports_no_extra():

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from untrained import cnp
 
 import npax
-from npax.estimators import DroppedRows
+from npax.estimators import DroppedRows, Extrapolation
 from npax.training.checkpoint import DamagedFile
 
 EXPECTED_FAILURES = {
@@ -345,8 +345,22 @@ def test_masked_values_are_missing(small, rng):
 def test_targets_however_far_have_finite_predictions(small, rng, strategy):
     X = rng.uniform(0, 10, (40, 2))
     reg = npax.NeuralProcessRegressor(small, strategy=strategy, tile_size=16).fit(X, np.sin(X[:, 0]))
-    mean, std = reg.predict([[1e9, 5.0], [-1e30, 1e300], [9.96921e36, 0.0]], return_std=True)
+    with pytest.warns(Extrapolation, match="3 of 3 targets"):
+        mean, std = reg.predict([[1e9, 5.0], [-1e30, 1e300], [9.96921e36, 0.0]], return_std=True)
     assert np.isfinite(mean).all() and np.isfinite(std).all()
+
+
+@pytest.mark.parametrize("coords", ["planar", "latlon"])
+def test_targets_outside_of_the_observations_are_counted(tiny, coords, rng):
+    """Where intervals are asked for, and until there are observations."""
+    X = np.concatenate([[[0.0, 0.0], [10.0, 10.0]], rng.uniform(0, 10, (40, 2))])
+    reg = npax.NeuralProcessRegressor(tiny, coords=coords).fit(X, np.sin(X[:, 0]))
+    inside, outside = [[12.0, 5.0], [5.0, -2.0]], [[15.0, 5.0], [5.0, 20.0]]
+    reg.predict(inside, return_std=True)
+    for ask in (reg.predict, reg.sample_y, lambda X: reg.predict_quantiles(X, 0.9)):
+        with pytest.warns(Extrapolation, match="2 of 4 targets.*too narrow.*do not rely on the standard deviations"):
+            ask(inside + outside)
+    reg.update(outside, [0.0, 0.0]).predict(inside + outside)
 
 
 @pytest.mark.parametrize("size", [0, 2.5])

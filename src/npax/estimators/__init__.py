@@ -1,5 +1,6 @@
 """Estimators: what users of scikit-learn, pandas and xarray expect."""
 
 from .degrees import PlanarDegrees as PlanarDegrees
+from .extrapolation import Extrapolation as Extrapolation
 from .geo import interpolate as interpolate
 from .sklearn import DroppedRows as DroppedRows, NeuralProcessRegressor as NeuralProcessRegressor

@@ -13,12 +13,16 @@ from ..inference import Exact, Tiled
 from ..training import AbstractGaps
 from .dates import refuse_dates
 from .degrees import warn_of_degrees
+from .extrapolation import warn_of_extrapolation
 from .grid import Grid, points, require
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+LOOKED_AT = 2**12
+"""Places of a grid that are compared with where the observations are, before anything is predicted."""
 
 
 def interpolate(
@@ -66,7 +70,9 @@ def interpolate(
     With `store` the result is what has been written, opened lazily.
 
     **Warns** with `npax.estimators.PlanarDegrees` where longitudes and latitudes are taken for a plane and the sphere
-    would make a difference.
+    would make a difference, and with `npax.estimators.Extrapolation` where targets lie so far outside the observations
+    that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
+    coordinates themselves are lazy).
 
     **Raises:** `ValueError` for names that are not there, dates, and whatever `NeuralProcessRegressor.fit` finds wrong;
     `TypeError` for what is no table and no grid, or a dask DataFrame as `target`; `FileExistsError` where `store` holds
@@ -91,7 +97,9 @@ def interpolate(
         if store is not None:
             raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
         return _at_points(reg, target, x, ys, include_noise)
-    return _on_grid(reg, Grid.of(target, x), ys, attributes, include_noise, store)
+    grid = Grid.of(target, x)
+    _look_around(reg, grid)
+    return _on_grid(reg, grid, ys, attributes, include_noise, store)
 
 
 def _names(y, observations):
@@ -137,6 +145,15 @@ def _at_points(reg, target, x, ys, include_noise):
         out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
     out.attrs["strategy"] = reg.strategy_
     return out
+
+
+def _look_around(reg, grid):
+    """Warns of extrapolation."""
+    if not grid.lazy:
+        places = np.asarray(grid.some(LOOKED_AT), np.float64)
+        far, whole = reg._far(places), len(places) == grid.size
+        far = far if whole else round(far / max(len(places), 1) * grid.size)
+        warn_of_extrapolation(far, grid.size, stacklevel=3, about="" if whole else "About ")
 
 
 def _on_grid(reg, grid, ys, attributes, include_noise, store):

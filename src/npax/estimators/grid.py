@@ -67,6 +67,12 @@ class Grid(NamedTuple):
         axes = [axis.isel({d: region[d] for d in axis.dims}) if region else axis for axis in self.axes]
         return points(axes, tuple(self.sizes))
 
+    def some(self, most: int) -> np.ndarray:
+        """At most `most` of the places, `[n d]`, or all of them: evenly spread, those at the ends among them."""
+        chosen = {d: np.linspace(0, self.sizes[d] - 1, n).astype(int) for d, n in self.even_chunks(most).items()}
+        axes = [axis.isel({d: chosen[d] for d in axis.dims}) for axis in self.axes]
+        return points(axes, tuple(self.sizes))
+
     def blocks(self, chunks: Mapping[Hashable, tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], Region]]:
         """Number and region of each block, for the sizes of the blocks along each dimension."""
         ends = {d: np.cumsum([0, *chunks[d]]) for d in self.sizes}

@@ -18,6 +18,7 @@ from ..models import AbstractNeuralProcess
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from .dates import refuse_dates_in
+from .extrapolation import warn_of_extrapolation
 
 
 class DroppedRows(UserWarning):
@@ -59,6 +60,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.
+
+    **Warns** with `npax.estimators.Extrapolation` where targets lie outside the observations by more than half of their
+    half-width: intervals there are too narrow.
 
     **Pitfalls:** columns are features of a smooth function of position, not hundreds of covariates. Intervals cover
     new observations; pass `include_noise=False` for the noiseless function.
@@ -198,7 +202,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _targets(self, X):
         check_is_fitted(self)
-        return self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
+        X = self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
+        warn_of_extrapolation(self._far(X), len(X), stacklevel=3)
+        return X
+
+    def _far(self, X) -> int:
+        """How many places lie so far outside the observations that intervals are too narrow there."""
+        return int(self._surroundings.miss(coordinates(self.coords).positions(X)).sum())
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(_unmasked, (X, *y))
@@ -224,7 +234,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             ) from error
 
     def _keep(self, X, y):
-        coordinates(self.coords).positions(X)  # raises before anything has changed
+        system = coordinates(self.coords)
+        self._surroundings = system.surroundings(system.positions(X))  # raises before anything has changed
         self.X_, self.y_, self._predictors = X, y, {}
         self._predictor(len(X))
         return self

@@ -5,6 +5,8 @@ import dataclasses
 
 import numpy as np
 
+from .surroundings import Surroundings
+
 HALF_SPAN = 2.0
 """Models are trained on coordinates in [-2, 2]."""
 
@@ -40,6 +42,10 @@ class AbstractCoordinates(abc.ABC):
         """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n d]`, one view for each."""
 
     @abc.abstractmethod
+    def surroundings(self, positions: np.ndarray) -> Surroundings:
+        """Where a context at these positions `[n d]` says something."""
+
+    @abc.abstractmethod
     def moved(self, positions: np.ndarray, start: np.ndarray, end: np.ndarray) -> np.ndarray:
         """The positions `[n d]` moved as a whole, distances kept, so that `start [d]` comes to `end [d]`."""
 
@@ -54,6 +60,9 @@ class Planar(AbstractCoordinates):
 
     def positions(self, x):
         return x
+
+    def surroundings(self, positions):
+        return Surroundings.of(positions)
 
     def moved(self, positions, start, end):
         return positions + (end - start)
@@ -72,6 +81,9 @@ class Lattice(AbstractCoordinates):
 
     def positions(self, x):
         return x
+
+    def surroundings(self, positions):
+        return Surroundings.of(positions)
 
     def moved(self, positions, start, end):
         return positions + (end - start)
@@ -92,6 +104,9 @@ class Unscaled(AbstractCoordinates):
 
     def positions(self, x):
         return self.of.positions(x)
+
+    def surroundings(self, positions):
+        return self.of.surroundings(positions)
 
     def moved(self, positions, start, end):
         return self.of.moved(positions, start, end)
@@ -124,6 +139,9 @@ class LatLon(AbstractCoordinates):
             )
         lon, lat = np.radians(lon % 360.0), np.radians(lat)
         return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+
+    def surroundings(self, positions):
+        return Surroundings.of(positions, _east_north_up(positions.sum(axis=0)))
 
     def moved(self, positions, start, end):
         return positions @ _east_north_up(start) @ _east_north_up(end).T

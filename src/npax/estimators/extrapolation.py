@@ -1,0 +1,25 @@
+"""Targets beyond what the observations say something about."""
+
+import warnings
+
+
+class Extrapolation(UserWarning):
+    """Targets lie so far outside the observations that intervals there are too narrow.
+
+    That is outside the box that holds the observations by more than half of its half-width, in any coordinate in which
+    they vary (with `coords="latlon"`: of its larger half-width, on a map whose distances from the middle of the
+    observations are true; a box around the globe has no outside). Of 95 % intervals, 93 % hold at 1.2 half-widths from
+    the middle of the box, 78 % at 2, 62 % at 21.
+    """
+
+
+def warn_of_extrapolation(far: int, n: int, *, stacklevel: int, about: str = "") -> None:
+    """Warns where `far` is not zero, of `n` targets."""
+    if far:
+        warnings.warn(
+            f"{about}{far:,} of {n:,} targets lie outside the observations by more than half of their half-width. "
+            "Intervals are too narrow there: at twice the half-width from the middle 95 % intervals hold 78 %. Predict "
+            "nearer to the observations, or do not rely on the standard deviations of these targets.",
+            Extrapolation,
+            stacklevel=stacklevel + 1,
+        )
