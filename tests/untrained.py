@@ -52,3 +52,12 @@ def small():
             key=key,
         )
     )
+
+
+def pictures(dy=1):
+    """A small model of pictures."""
+    return untrained(
+        lambda key: npax.GridConvCNP(
+            2, dy, spacing=1.0, sizes=(8, 8), blocks=(1, 1), window=3, likelihood=FunctionAndNoise(dy), key=key
+        )
+    )

@@ -66,12 +66,16 @@ from .task import Task as Task
 from .training import FitResult as FitResult, finetune as finetune, fit as fit
 
 if TYPE_CHECKING:
-    from .estimators import NeuralProcessRegressor as NeuralProcessRegressor, interpolate as interpolate
+    from .estimators import (
+        NeuralProcessRegressor as NeuralProcessRegressor,
+        fill_gaps as fill_gaps,
+        interpolate as interpolate,
+    )
 
 
 def __getattr__(name):
     """The estimators, when they are first asked for: scikit-learn imports pandas wherever that is installed."""
-    if name in ("NeuralProcessRegressor", "interpolate"):
+    if name in ("NeuralProcessRegressor", "fill_gaps", "interpolate"):
         from . import estimators
 
         return getattr(estimators, name)

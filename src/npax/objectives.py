@@ -10,9 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from numpyro.distributions import Normal, kl_divergence
 
 from .likelihoods import NoisyNormal, marginals, noiseless
-from .models import BNP, NP, TNPND, AbstractJointNeuralProcess, AbstractNeuralProcess
+from .models import BNP, NP, TNPND, AbstractJointNeuralProcess, AbstractNeuralProcess, GridConvCNP
 from .task import Task
-from .tasks import PosteriorTask
+from .tasks import HiddenPixels, Picture, PosteriorTask
 
 
 def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = None) -> Scalar:
@@ -127,6 +127,34 @@ def function_and_noise_nll(
     return masked_mean(0.5 * jnp.sum(function + observation, axis=-1), task.mask_t)
 
 
+def picture_nll(model: GridConvCNP, picture: Picture, key: PRNGKeyArray | None = None, seen: float = 0.02) -> Scalar:
+    """Negative log-likelihood of a field and of new observations of it, half each, at the nodes of a picture.
+
+    What `function_and_noise_nll` is for tasks: the expectation over the noise of an observation is in closed form.
+    A node in a gap counts 1, one that is seen counts `seen`: little is to be learned there. The model needs the
+    `FunctionAndNoise` likelihood.
+    """
+    y = jnp.where(picture.mask[..., None], picture.y, 0.0)
+    predicted = marginals(model.on_grid(y, picture.mask))
+    if not isinstance(predicted, NoisyNormal):
+        raise TypeError(
+            "`picture_nll` needs a model with the `FunctionAndNoise` likelihood, "
+            f"got one whose predictions are {type(predicted).__name__}."
+        )
+    function = gaussian_cross_entropy(predicted.function, picture.function, 0.0)
+    observation = gaussian_cross_entropy(predicted.observation, picture.function, jnp.square(picture.noise))
+    weight = jnp.where(picture.mask, seen, 1.0)
+    return jnp.sum(weight * 0.5 * jnp.sum(function + observation, axis=-1)) / jnp.sum(weight)
+
+
+def hidden_pixels_nll(model: GridConvCNP, picture: HiddenPixels, key: PRNGKeyArray | None = None) -> Scalar:
+    """Negative log-likelihood per pixel that is wanted, given those that are seen; zero without one."""
+    seen, wanted = picture.mask[..., None], picture.wanted[..., None]
+    distribution = model.on_grid(jnp.where(seen, picture.y, 0.0), picture.mask)
+    log_prob = distribution.log_prob(jnp.where(wanted, picture.y, 0.0))
+    return masked_mean(-jnp.asarray(log_prob), picture.wanted)
+
+
 def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: PRNGKeyArray | None = None) -> Scalar:
     """Expected negative log-likelihood of the noiseless function under the exact posterior of the targets.
 
@@ -146,8 +174,8 @@ def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: P
 
 
 def gaussian_cross_entropy(
-    predicted, mean: Float[Array, "nt dy"], variance: Float[Array, "nt dy"]
-) -> Float[Array, "nt dy"]:
+    predicted, mean: Float[Array, "*n dy"], variance: Float[Array, "*n dy"] | Scalar | float
+) -> Float[Array, "*n dy"]:
     r"""$\mathbb E_{f \sim \mathcal N(m, v)}[-\log \mathcal N(f; \mu, \sigma^2)]$."""
     return -predicted.log_prob(mean) + 0.5 * variance / jnp.square(predicted.scale)
 
@@ -157,5 +185,5 @@ def _visible(mask, *arrays):
     return tuple(jnp.where(mask[:, None], a, 0.0) for a in arrays)
 
 
-def masked_mean(values: Float[Array, " n"], mask) -> Scalar:
+def masked_mean(values: Float[Array, "*n"], mask) -> Scalar:
     return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1).astype(values.dtype)

@@ -2,5 +2,6 @@
 
 from .degrees import PlanarDegrees as PlanarDegrees
 from .extrapolation import Extrapolation as Extrapolation
+from .fill import fill_gaps as fill_gaps
 from .geo import interpolate as interpolate
 from .sklearn import DroppedRows as DroppedRows, NeuralProcessRegressor as NeuralProcessRegressor

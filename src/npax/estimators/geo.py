@@ -14,7 +14,7 @@ from ..training import AbstractGaps
 from .dates import refuse_dates
 from .degrees import warn_of_degrees
 from .extrapolation import warn_of_extrapolation
-from .grid import Grid, points, require
+from .grid import Grid, moment_attributes, points, require
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
@@ -180,12 +180,9 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
 
 def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]:
     """Names and attributes of what is predicted: means, then standard deviations."""
-    for kind, words in (("mean", "predicted mean of"), ("std", "standard deviation of")):
+    for kind, also in (("mean", {"strategy": strategy}), ("std", {})):
         for name in ys:
-            given = attributes.get(name, {})
-            units = {"units": given["units"]} if "units" in given else {}
-            kept = {**given, "strategy": strategy} if kind == "mean" else units
-            yield f"{name}_{kind}", {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
+            yield f"{name}_{kind}", {**moment_attributes(kind, name, attributes.get(name, {})), **also}
 
 
 def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:

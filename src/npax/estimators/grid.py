@@ -33,7 +33,7 @@ class Grid(NamedTuple):
     @classmethod
     def of(cls, target: Any, x: Sequence[Hashable]) -> Grid:
         """**Raises** `TypeError` for what is not a grid, `ValueError` where a coordinate is missing or holds dates."""
-        xr = _xarray()
+        xr = xarray()
         if isinstance(target, xr.DataArray):
             dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
         elif isinstance(target, Mapping):  # a Dataset is one; others are coordinates
@@ -107,7 +107,15 @@ def require(there: Any, names: Sequence[Hashable], where: str) -> None:
         )
 
 
-def _xarray():
+def moment_attributes(kind: str, name: Hashable, given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+    """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`."""
+    words = {"mean": "predicted mean of", "std": "standard deviation of"}[kind]
+    kept = dict(given) if kind == "mean" else {key: given[key] for key in ("units",) if key in given}
+    return {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
+
+
+def xarray() -> Any:
+    """The library. **Raises** `ImportError` with the extra that brings it."""
     try:
         import xarray
     except ImportError as error:

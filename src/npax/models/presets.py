@@ -20,6 +20,7 @@ from ..likelihoods import AbstractLikelihood, FunctionAndNoise
 from .bnp import BNP
 from .cnp import CNP
 from .convcnp import ConvCNP
+from .grid_convcnp import GridConvCNP
 from .np import NP
 from .pt_tnp import LBANP, PTTNP
 from .rcnp import RCNP
@@ -232,6 +233,14 @@ def gp_universal(*, key: PRNGKeyArray) -> TNPKR:
     Translation equivariant; its head tells the function from the noise.
     """
     return TNPKR(3, 1, **_rotary_parts(3), likelihood=FunctionAndNoise(1), key=key)
+
+
+def field_universal(*, key: PRNGKeyArray) -> GridConvCNP:
+    """The architecture of the shipped model `field-universal`: pictures with gaps, one `y`, coordinates in pixels.
+
+    Its head tells the function from the noise. It sees 64 pixels a side at the coarsest of its six levels.
+    """
+    return GridConvCNP(2, 1, spacing=1.0, extent=128.0, likelihood=FunctionAndNoise(1), key=key)
 
 
 def _attentive(size, decoder):

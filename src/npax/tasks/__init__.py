@@ -4,6 +4,7 @@ from ._base import AbstractTasks as AbstractTasks
 from .array import ArrayTask as ArrayTask
 from .curriculum import Curriculum as Curriculum, Stage as Stage
 from .directory import from_directory as from_directory
+from .fields import FieldPrior as FieldPrior, Picture as Picture, matern_field as matern_field
 from .gp import (
     AbstractGPTask as AbstractGPTask,
     GPPosteriorTask as GPPosteriorTask,
@@ -43,6 +44,7 @@ from .kolmogorov import (
     velocity_of as velocity_of,
     vorticity_of as vorticity_of,
 )
+from .moved_gaps import HiddenPixels as HiddenPixels, MovedGapsTask as MovedGapsTask
 from .pixels import (
     AbstractPixelChoice as AbstractPixelChoice,
     ContextAmongTargets as ContextAmongTargets,

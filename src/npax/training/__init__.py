@@ -2,6 +2,7 @@
 
 from .checkpoint import DamagedFile as DamagedFile
 from .finetune import Finetuned as Finetuned, finetune as finetune
+from .finetune_pictures import finetune_pictures as finetune_pictures
 from .fit import FitResult as FitResult, fit as fit
 from .gaps import AbstractGaps as AbstractGaps, MovedGaps as MovedGaps, RoundGaps as RoundGaps
 from .optimizers import (

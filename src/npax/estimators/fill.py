@@ -1,0 +1,122 @@
+"""Gaps in fields: xarray in, xarray out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..inference import fill
+from ..models import GridConvCNP
+from ..serialise import load
+from ..training import finetune_pictures
+from .grid import moment_attributes, require, xarray
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+UNEVEN = 0.05
+"""How much the steps between coordinates may differ, as a share of their median."""
+
+
+def fill_gaps(
+    field: xr.DataArray | xr.Dataset,
+    y: Hashable | None = None,
+    *,
+    dims: Sequence[Hashable] | None = None,
+    model: str | Path | GridConvCNP = "field-universal",
+    include_noise: bool = True,
+    finetune: int = 0,
+    mirrored: bool = True,
+    progress: bool = False,
+) -> xr.Dataset:
+    r"""Fills the gaps (NaN) of a field on a grid, and says how sure that is: `<y>_mean` and `<y>_std`.
+
+    ```python
+    filled = npax.fill_gaps(sst)  # a DataArray, NaN under clouds
+    complete = sst.fillna(filled.sst_mean)
+    ```
+
+    A pretrained network looks at the whole picture at once, at all its scales; nothing is fitted. Each picture of a
+    stack (of times, of depths) is filled by itself.
+
+    **Arguments:**
+
+    - `field`: a DataArray, or a Dataset with the variable `y`, on an evenly spaced grid. Chunked by dask it is filled
+      lazily, a picture at a time, under any scheduler.
+    - `dims`: the two dimensions of a picture; default: the last two.
+    - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
+    - `include_noise`: standard deviation of a new observation, or of the noiseless field.
+    - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
+      (`npax.training.finetune_pictures`; 50 to 200 are good); it takes the field into memory.
+    - `progress`: show the progress of the fine-tuning.
+    - `mirrored`: see `npax.inference.fill`, whose cost this has for each picture.
+
+    **Returns** a Dataset on the dimensions and coordinates of `field`, whose variables carry its attributes, units
+    included. There are means and standard deviations at all pixels: at those that are seen, of another observation
+    there. Pictures of which nothing is seen stay NaN.
+
+    **Pitfalls:** distances are counted in pixels, whatever the coordinates say: on a grid of longitudes and latitudes
+    that reaches far to the north a pixel is not the same width everywhere. For scattered data, uneven grids and other
+    places than the pixels, `npax.interpolate`.
+
+    **Raises:** `ValueError` for names that are not there, fewer than two dimensions, coordinates that are not evenly
+    spaced; `TypeError` for what is not xarray's, or a model of another kind.
+    """
+    xr = xarray()
+    if isinstance(field, xr.Dataset):
+        if y is None:
+            raise ValueError(f"`y` must name the variable to fill; the dataset has {', '.join(map(repr, field))}.")
+        require(field.data_vars, [y], "field")
+        field = field[y]
+    if not isinstance(field, xr.DataArray):
+        raise TypeError(f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}.")
+    name = field.name if y is None else y
+    name = "y" if name is None else name
+    dims = list(tuple(field.dims)[-2:] if dims is None else dims)
+    if len(dims) != 2:
+        raise ValueError(f"`dims` must be two dimensions of `field`, got {dims}.")
+    require(field.dims, dims, "field")
+    for dim in dims:
+        _check_even(field, dim)
+    net = load(model) if isinstance(model, str | Path) else model
+    if not isinstance(net, GridConvCNP):
+        raise TypeError(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
+    if finetune < 0:
+        raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
+    if finetune:
+        net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
+
+    def moments(picture):
+        found = fill(net, picture, mirrored=mirrored)
+        return found.mean, found.std(include_noise)
+
+    whole = field.chunk(dict.fromkeys(dims, -1)) if field.chunks else field
+    mean, std = xr.apply_ufunc(
+        moments,
+        whole,
+        input_core_dims=[dims],
+        output_core_dims=[dims, dims],
+        vectorize=True,
+        dask="parallelized",
+        output_dtypes=[np.float64, np.float64],
+    )
+    found: dict[Any, Any] = {f"{name}_mean": mean, f"{name}_std": std}
+    for kind, part in (("mean", mean), ("std", std)):
+        part.attrs = moment_attributes(kind, name, field.attrs)
+    return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=str(model) if net is not model else "")
+
+
+def _check_even(field, dim):
+    if dim not in field.coords or field[dim].size < 3:
+        return
+    at = np.asarray(field[dim], np.float64) if field[dim].dtype.kind != "M" else np.asarray(field[dim], "int64")
+    steps = np.diff(at)
+    middle = np.median(steps)
+    if not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle)):
+        raise ValueError(
+            f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}. "
+            "Use npax.interpolate, which takes any coordinates."
+        )

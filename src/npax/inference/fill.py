@@ -1,0 +1,81 @@
+"""Gaps in pictures, filled by a model of grids."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import equinox as eqx
+import numpy as np
+
+from ..devices import cores_each
+from ..likelihoods import marginals, noiseless
+from ..models import GridConvCNP
+from .normalise import Standardiser
+from .predict import Prediction, side_by_side
+
+_AS_IT_IS, _BACKWARDS = slice(None), slice(None, None, -1)
+MIRRORED = tuple((rows, columns) for rows in (_AS_IT_IS, _BACKWARDS) for columns in (_AS_IT_IS, _BACKWARDS))
+"""A picture and its mirror images, as indices of rows and columns."""
+
+
+def fill(model: GridConvCNP, y: np.ndarray, *, mirrored: bool = True) -> Prediction:
+    """What a model of pictures says of every pixel, given those that are seen, in the unit of `y`.
+
+    Values are standardised by those that are seen, in float64. Where a pixel is seen, the answer is that for another
+    observation of it.
+
+    **Arguments:** `y [rows columns]` or `[rows columns dy]`, NaN in the gaps (those of any column are gaps of all that
+    the model takes at once). `mirrored`: the geometric mean of the answers to the picture and to its three mirror
+    images, as in `npax.Symmetrised`: four times the work, and more accurate.
+
+    **Returns** a `Prediction` whose arrays have the shape of `y`; NaN where nothing at all is seen.
+
+    **Cost:** O(pixels): some 15 microseconds for each and mirror image on a CPU core; half a kilobyte of memory each.
+    Sides are padded to 1, 2, 3, 4, 6, 8, ... times `model.stride`, so that few shapes are compiled, some seconds each.
+
+    **Raises:** `ValueError` for a shape that is not a picture's, or another number of columns than the model takes.
+    """
+    y = np.asarray(y, np.float64)
+    values, dy = (y if y.ndim == 3 else y[..., None]), model.likelihood.dy
+    if y.ndim not in (2, 3) or model.dx != 2 or values.shape[-1] % dy:
+        raise ValueError(
+            f"`y` must have the shape [rows columns {dy}]{' or [rows columns]' if dy == 1 else ''}, got {y.shape}."
+        )
+    groups = np.split(values, values.shape[-1] // dy, axis=-1)
+    found = side_by_side(_fill(model, group, mirrored) for group in groups)
+    return Prediction(*(a.reshape(y.shape) for a in found))
+
+
+def _fill(model, y, mirrored):
+    mask = np.isfinite(y).all(axis=-1)
+    if not mask.any():
+        return Prediction(*np.full((3, *y.shape), np.nan))
+    standardiser = Standardiser.of(y[mask])
+    standard = np.where(mask[..., None], standardiser(y), 0.0).astype(np.float32)
+
+    def answer(picture):
+        rows, columns = mask[picture].shape
+        ends = [(0, padded_side(n, model.stride) - n) for n in (rows, columns)]
+        found = _answer(model, np.pad(standard[picture], [*ends, (0, 0)]), np.pad(mask[picture], ends))
+        return [np.asarray(a, np.float64)[:rows, :columns][picture] for a in found]
+
+    with ThreadPoolExecutor(cores_each()) as pool:
+        answers = pool.map(answer, MIRRORED if mirrored else MIRRORED[:1])
+        mean, variance, noise = (np.stack(each) for each in zip(*answers, strict=True))
+    precision = np.mean(1 / variance, axis=0)
+    mean, function_variance = np.mean(mean / variance, axis=0) / precision, 1 / precision
+    noise = np.exp(np.mean(np.log(np.maximum(noise, 1e-30)), axis=0))
+    stds = (np.sqrt(variance) * standardiser.std for variance in (function_variance + noise, function_variance))
+    return Prediction(standardiser.undo(mean), *stds)
+
+
+@eqx.filter_jit
+def _answer(model, y, mask):
+    """Mean and variance of the function, and the variance of the noise."""
+    distribution = model.on_grid(y, mask)
+    observation, function = marginals(distribution), marginals(noiseless(distribution))
+    return function.mean, function.variance, observation.variance - function.variance
+
+
+def padded_side(n: int, stride: int) -> int:
+    """The side that a picture of `n` pixels a side is padded to."""
+    power = 1 << max(0, -(-n // stride) - 1).bit_length()
+    return stride * (power * 3 // 4 if power >= 4 and n <= stride * power * 3 // 4 else power)

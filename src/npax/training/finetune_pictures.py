@@ -1,0 +1,130 @@
+"""Fine-tuning of a model of pictures on the pictures whose gaps it is to fill."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from ..devices import local_mesh
+from ..inference import Standardiser
+from ..models import GridConvCNP
+from ..objectives import hidden_pixels_nll
+from ..tasks import HiddenPixels, MovedGapsTask
+from .finetune import Finetuned
+from .fit import fit
+from .optimizers import adamw
+
+VALIDATION = 16
+"""Squares on which the model to keep is chosen."""
+SIDE = 256
+"""Of the squares that are trained on."""
+
+
+def finetune_pictures(
+    model: GridConvCNP,
+    y: np.ndarray,
+    *,
+    steps: int = 100,
+    batch_size: int = 1,
+    learning_rate: float = 3e-4,
+    seed: int = 0,
+    progress: bool = True,
+) -> Finetuned:
+    """Trains a model of pictures on gaps that look like those of the pictures, and keeps the best on other gaps.
+
+    The gaps themselves, mirrored and moved to where the pictures are seen, hide pixels, and the likelihood of what they
+    hide is raised (`npax.tasks.MovedGapsTask`). Some pixels are held out, under gaps mirrored and moved as a whole:
+    they are never seen in training. The model is scored on them every quarter of the way and the best is returned, so
+    it is never worse there than the model that came.
+
+    **Arguments:** `y [*pictures rows columns]`: one picture or several of one size, NaN in the gaps. `batch_size`:
+    squares of up to 256 pixels a side in each step. `seed`: of the gaps.
+
+    **Cost:** a step takes about 0.6 s for each square on a CPU core. **Good values:** 50 to 200 steps. **Pitfall:** one
+    small picture teaches little.
+
+    **Raises:** `ValueError` where there are no gaps, or nothing but gaps, or a picture is smaller than 16 pixels.
+    """
+    y = np.asarray(y, np.float64)
+    if y.ndim < 2 or min(y.shape[-2:]) < 16:
+        raise ValueError(f"`y` must be pictures of at least 16 x 16 pixels, [*pictures rows columns]; got {y.shape}.")
+    if steps < 1 or batch_size < 1:
+        raise ValueError(f"`steps` and `batch_size` must be at least 1, got {steps} and {batch_size}.")
+    y = y.reshape(-1, *y.shape[-2:])
+    seen = np.isfinite(y)
+    if seen.all() or not seen.any():
+        raise ValueError(f"`y` must be seen in some pixels and not in others; {np.mean(seen):.0%} are.")
+    y = np.stack([_standard(picture, mask) for picture, mask in zip(y, seen, strict=True)])[..., None]
+    rng, side = np.random.default_rng(seed), min(SIDE, *seen.shape[1:])
+    held_out = np.stack([_held_out(rng, ~mask) & mask for mask in seen])
+    pictures = jnp.asarray(y, jnp.float32)
+    tasks = MovedGapsTask(pictures, jnp.asarray(seen & ~held_out), side)
+    validation = _squares(rng, side, pictures, seen & ~held_out, held_out)
+    best = [0, _score(model, validation), model]
+    scores = [(0, best[1])]
+
+    def evaluate(trained):
+        step, score = min(scores[-1][0] + every, steps), _score(trained, validation)
+        scores.append((step, score))
+        if score < best[1]:
+            best[:] = [step, score, trained]
+
+    every = max(1, -(-steps // 4))
+    fit(
+        model,
+        tasks,
+        steps=steps,
+        key=jr.key(seed),
+        batch_size=batch_size,
+        objective=hidden_pixels_nll,
+        optimizer=adamw(steps, learning_rate),
+        evaluate=evaluate,
+        evaluate_every=every,
+        devices=list(local_mesh().devices.flat),
+        chunk=min(every, 5),
+        progress=progress,
+    )
+    return Finetuned(best[2], best[0], scores)
+
+
+def _standard(picture, mask):
+    """The picture in the unit of the model, zeros in the gaps."""
+    if not mask.any():
+        return np.zeros(picture.shape)
+    return np.where(mask, Standardiser.of(picture[mask][:, None])(picture[..., None])[..., 0], 0.0)
+
+
+def _held_out(rng, gaps):
+    """The gaps, mirrored and moved round the torus, in one half of the picture."""
+    moved = np.roll(gaps[:: rng.choice([1, -1]), :: rng.choice([1, -1])], rng.integers(gaps.shape), (0, 1))
+    rows, columns = gaps.shape
+    half = np.zeros_like(gaps)
+    start = rng.integers(2)
+    if rows > columns:
+        half[start * rows // 2 :][: rows // 2] = True
+    else:
+        half[:, start * columns // 2 :][:, : columns // 2] = True
+    return moved & half
+
+
+def _squares(rng, side, y, mask, wanted):
+    """Squares around random pixels that are `wanted`."""
+    pixels = np.argwhere(wanted)
+    if not len(pixels):
+        raise ValueError("The gaps of `y`, moved, hide nothing that is seen: there is nothing to train on.")
+    cuts = []
+    for picture, *middle in pixels[rng.integers(len(pixels), size=VALIDATION)]:
+        start = [min(max(m - side // 2, 0), n - side) for m, n in zip(middle, mask.shape[1:], strict=True)]
+        cut = (picture, *(slice(a, a + side) for a in start))
+        cuts.append(HiddenPixels(y[cut], jnp.asarray(mask[cut]), jnp.asarray(wanted[cut])))
+    return jax.tree.map(lambda *parts: jnp.stack(parts), *cuts)
+
+
+def _score(model, pictures):
+    return float(_mean_nll(model, pictures))
+
+
+@eqx.filter_jit
+def _mean_nll(model, pictures):
+    return jnp.mean(jax.lax.map(lambda picture: hidden_pixels_nll(model, picture), pictures))

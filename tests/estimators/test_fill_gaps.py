@@ -1,0 +1,88 @@
+"""Fields with gaps: xarray in, xarray out."""
+
+import dask
+import numpy as np
+import pytest
+import untrained
+import xarray as xr
+
+import npax
+from npax.inference import fill
+
+
+@pytest.fixture(scope="module")
+def model():
+    return untrained.pictures()
+
+
+@pytest.fixture
+def field(rng):
+    values = np.where(rng.random((3, 10, 12)) < 0.6, rng.standard_normal((3, 10, 12)), np.nan)
+    values[2] = np.nan
+    axes = {"time": np.arange("2020-01-01", "2020-01-04", dtype="M8[D]"), "lat": 50 - 0.25 * np.arange(10)}
+    axes |= {"lon": 0.25 * np.arange(12), "height": 2.0}
+    attrs = {"units": "K", "long_name": "sea surface temperature"}
+    return xr.DataArray(values, coords=axes, dims=("time", "lat", "lon"), name="sst", attrs=attrs)
+
+
+def test_each_picture_is_filled_by_itself(field, model):
+    filled = npax.fill_gaps(field, model=model)
+    assert set(filled.data_vars) == {"sst_mean", "sst_std"} and filled.sst_mean.dims == field.dims
+    for time in range(2):
+        alone = fill(model, field.to_numpy()[time])
+        assert np.array_equal(filled.sst_mean[time], alone.mean) and np.array_equal(filled.sst_std[time], alone.std())
+    assert filled[{"time": 2}].isnull().all(), "of a picture that is not seen at all nothing is said"
+
+
+def test_names_units_and_coordinates_are_kept(field, model):
+    filled = npax.fill_gaps(field, model=model)
+    assert all(filled[name].equals(field[name]) for name in ("time", "lat", "lon", "height"))
+    assert filled.sst_mean.attrs == {"units": "K", "long_name": "predicted mean of sea surface temperature"}
+    assert filled.sst_std.attrs == {"units": "K", "long_name": "standard deviation of sea surface temperature"}
+    unnamed = npax.fill_gaps(xr.DataArray(field.to_numpy()[0]), model=model)
+    assert set(unnamed.data_vars) == {"y_mean", "y_std"}
+
+
+def test_the_noiseless_field_is_surer(field, model):
+    noisy, noiseless = (npax.fill_gaps(field[0], model=model, include_noise=noise).sst_std for noise in (True, False))
+    assert (noiseless < noisy).all()
+
+
+def test_other_dimensions_and_a_variable_of_a_dataset(field, model):
+    turned = field.transpose("lat", "time", "lon").to_dataset()
+    filled = npax.fill_gaps(turned, "sst", dims=("lat", "lon"), model=model)
+    assert filled.sst_mean.dims == ("lat", "time", "lon")
+    assert np.array_equal(filled.sst_mean.transpose(*field.dims), npax.fill_gaps(field, model=model).sst_mean, True)
+
+
+def test_lazy_fields_stay_lazy(field, model):
+    lazy = npax.fill_gaps(field.chunk({"time": 1, "lat": 5}), model=model)
+    assert dask.is_dask_collection(lazy.sst_mean.data)
+    now = npax.fill_gaps(field, model=model)
+    with dask.config.set(scheduler="threads"):
+        assert np.array_equal(lazy.sst_mean.to_numpy(), now.sst_mean, True)
+
+
+def test_fine_tuning_is_asked_for_by_the_number_of_steps(model, rng):
+    rows, columns = np.mgrid[:24, :24]
+    wave = np.sin(rows / 2) + np.cos(columns / 3)
+    wave[5:9, 5:12] = np.nan
+    filled = npax.fill_gaps(xr.DataArray(wave), model=model, finetune=2)
+    assert np.isfinite(filled.y_mean).all()
+
+
+def test_clear_errors(field, model):
+    uneven = field.assign_coords(lat=np.cumsum(np.arange(10.0)))
+    for error, match, call in (
+        (ValueError, "not evenly spaced", lambda: npax.fill_gaps(uneven, model=model)),
+        (ValueError, "two dimensions", lambda: npax.fill_gaps(field, dims=["lat"], model=model)),
+        (ValueError, "depth", lambda: npax.fill_gaps(field, dims=["lat", "depth"], model=model)),
+        (ValueError, "`y` must name", lambda: npax.fill_gaps(field.to_dataset(), model=model)),
+        (ValueError, "'ice'", lambda: npax.fill_gaps(field.to_dataset(), "ice", model=model)),
+        (ValueError, "`finetune`", lambda: npax.fill_gaps(field, model=model, finetune=-1)),
+        (TypeError, "DataArray", lambda: npax.fill_gaps(field.to_numpy(), model=model)),
+        (TypeError, "GridConvCNP", lambda: npax.fill_gaps(field, model=untrained.cnp(3))),
+        (FileNotFoundError, "field-universal", lambda: npax.fill_gaps(field, model="field-special")),
+    ):
+        with pytest.raises(error, match=match):
+            call()

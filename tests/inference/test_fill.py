@@ -1,0 +1,101 @@
+"""Pictures filled in the user's units."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import untrained
+
+import npax
+from npax.inference import fill
+from npax.inference.fill import padded_side
+
+
+@pytest.fixture(scope="module")
+def model():
+    return untrained.pictures()
+
+
+@pytest.fixture
+def picture(rng):
+    y = np.cumsum(rng.standard_normal((11, 14)), axis=1)
+    return np.where(rng.random(y.shape) < 0.6, y, np.nan)
+
+
+def everything(prediction):
+    return np.stack([prediction.mean, prediction.variance, prediction.function_variance])
+
+
+def test_it_is_the_models_answer_to_the_standardised_picture(model, picture):
+    found = fill(model, picture, mirrored=False)
+    seen = np.isfinite(picture)
+    centre, scale = picture[seen].mean(), picture[seen].std()
+    standard = np.where(seen, (picture - centre) / scale, 0).astype(np.float32)[..., None]
+    ends = [(0, padded_side(n, model.stride) - n) for n in picture.shape]
+    d = jax.jit(lambda y, mask: model.on_grid(y, mask).base_dist)(np.pad(standard, [*ends, (0, 0)]), np.pad(seen, ends))
+    cut = np.s_[: picture.shape[0], : picture.shape[1], 0]
+    assert np.allclose(found.mean, centre + scale * np.asarray(d.loc)[cut], atol=1e-4)
+    assert np.allclose(found.function_variance, (scale * np.asarray(d.scale)[cut]) ** 2, rtol=1e-3)
+    noise = (scale * np.asarray(d.noise)[cut]) ** 2
+    assert np.allclose(found.variance, found.function_variance + noise, rtol=1e-3)
+
+
+@pytest.mark.parametrize("unit, origin", [(1e-9, 0.0), (3e5, 1e9)])
+def test_units_come_back(model, picture, unit, origin):
+    there, here = fill(model, origin + unit * picture), fill(model, picture)
+    assert np.allclose((there.mean - origin) / unit, here.mean, atol=2e-3)
+    assert np.allclose(there.variance / unit**2, here.variance, rtol=2e-3)
+
+
+def test_a_mirrored_picture_gets_the_mirrored_answer(model, picture):
+    here = everything(fill(model, picture))
+    for rows, columns in ((-1, 1), (1, -1), (-1, -1)):
+        there = everything(fill(model, picture[::rows, ::columns]))[:, ::rows, ::columns]
+        assert np.allclose(there, here, rtol=1e-3, atol=1e-3)
+    plain = everything(fill(model, picture, mirrored=False))
+    turned = everything(fill(model, picture[::-1], mirrored=False))[:, ::-1]
+    assert not np.allclose(plain, turned, rtol=1e-2, atol=1e-2), "this model is not symmetric by itself"
+
+
+def test_columns_of_y_are_filled_by_themselves(model, picture, rng):
+    other = np.where(rng.random(picture.shape) < 0.3, picture**2, np.nan)
+    both = fill(model, np.stack([picture, other], axis=-1))
+    assert both.mean.shape == (11, 14, 2)
+    for i, one in enumerate((picture, other)):
+        alone = fill(model, one)
+        assert np.array_equal(both.mean[..., i], alone.mean) and np.array_equal(both.variance[..., i], alone.variance)
+    joint = fill(untrained.pictures(dy=2), np.stack([picture, other], axis=-1))
+    assert joint.mean.shape == (11, 14, 2) and np.isfinite(joint.variance).all()
+
+
+def test_nothing_seen_is_nan_and_everything_seen_is_answered(model):
+    assert np.isnan(everything(fill(model, np.full((9, 9), np.nan)))).all()
+    assert np.isfinite(everything(fill(model, np.ones((9, 9))))).all()
+    one = np.full((9, 9), np.nan)
+    one[4, 4] = 5.0
+    assert np.isfinite(everything(fill(model, one))).all()
+
+
+def test_few_shapes_for_many_sizes():
+    sides = [padded_side(n, 64) for n in range(1, 2000)]
+    assert sorted(set(sides)) == [64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048]
+    assert all(n <= side <= max(64, 2 * n) for n, side in enumerate(sides, 1))
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3, 4, 5), (4, 4, 3)])
+def test_what_is_no_picture_is_refused(model, shape):
+    pictures = untrained.pictures(dy=2) if shape == (4, 4, 3) else model
+    with pytest.raises(ValueError, match="`y` must have the shape"):
+        fill(pictures, np.zeros(shape))
+
+
+def test_the_shipped_model_interpolates_a_plane_and_knows_less_in_a_larger_gap():
+    rows, columns = np.mgrid[:64, :64]
+    plane = 0.3 * rows - 0.2 * columns + 7.0
+    gap = plane.copy()
+    gap[10:14, 10:14] = gap[30:60, 30:60] = np.nan
+    found = fill(npax.load("field-universal"), gap)
+    assert np.abs(found.mean - plane)[10:14, 10:14].max() < 0.5 < np.nanstd(gap)
+    small, large = (found.std()[at] for at in (np.s_[11:13, 11:13], np.s_[44:46, 44:46]))
+    assert 2 * small.mean() < large.mean()
+    assert jnp.isfinite(found.mean).all()
