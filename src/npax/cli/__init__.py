@@ -8,6 +8,7 @@ import typer
 from ._process import ask_for_large_pages, prepare
 from .bench import bench
 from .demo import demo
+from .fill import fill
 from .models import models
 from .predict import predict
 from .several import SeveralValues
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command(cls=SeveralValues)(predict)
+app.command()(fill)
 app.command()(train)
 app.command()(models)
 app.add_typer(bench, name="bench")

@@ -69,6 +69,7 @@ def predict(
     """
     with clear_errors():
         from . import tables
+        from ._draw import checked_plot, draw
 
         if (at is None) == (resolution is None):
             raise ValueError("Say where to predict: either --at FILE or --resolution SIZE.")
@@ -77,7 +78,7 @@ def predict(
         if output is not None:
             tables.checked_suffix(output)
         if plot is not None:
-            _check_plot(plot, x)
+            checked_plot(plot, x)
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed)
@@ -110,7 +111,7 @@ def predict(
                 tables.write(prediction, output)
             out.print(f"prediction: {output}", soft_wrap=True)
         if plot is not None:
-            _draw(_thinned(prediction), table, x, y, coords.value, plot)
+            draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}", soft_wrap=True)
         _score(prediction, y)
 
@@ -130,41 +131,6 @@ def _thinned(prediction, most=4_000_000):
     sizes = prediction.sizes
     step = int(np.ceil((np.prod([*sizes.values()], dtype=float) / most) ** (1 / max(len(sizes), 1))))
     return prediction.isel({d: slice(None, None, max(step, 1)) for d in sizes})
-
-
-def _check_plot(path, x):
-    from .. import plot as _  # noqa: F401  (says early which extra is missing)
-
-    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
-        raise ValueError(f"`--plot` must end in .png, .pdf or .svg, got '{path}'.")
-    if len(x) > 2:
-        raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
-
-
-def _draw(prediction, table, x, y, coords, path):
-    from matplotlib.figure import Figure
-
-    from ..plot import mean_and_std, posterior, scattered
-
-    units = str(prediction[f"{y}_mean"].attrs.get("units", ""))
-    mean, std = (np.asarray(prediction[f"{y}_{part}"], float) for part in ("mean", "std"))
-    gridded = hasattr(prediction, "data_vars") and all(name in prediction[f"{y}_mean"].dims for name in x)
-    if len(x) == 1:
-        figure = Figure(figsize=(8, 4), layout="constrained")
-        ax = figure.subplots()
-        posterior(ax, np.asarray(prediction[x[0]]), mean, std, context=(table[x[0]], table[y]))
-        ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
-    else:
-        parts = [np.asarray(prediction[name], float) for name in x]
-        style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
-        if gridded:
-            mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
-            figure = mean_and_std(parts[0], parts[1], mean, std, **style)
-        else:
-            across, down, mean, std = (a.ravel() for a in (*parts, mean, std))
-            figure = scattered(across, down, mean, std, **style)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
 
 
 def _score(prediction, y):

@@ -1,5 +1,6 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -111,11 +112,18 @@ def regular_grid(
 
 
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
-    """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is."""
+    """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is.
+
+    **Raises** `FileExistsError` for a Zarr folder that is there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if ending(path) == ".nc":
+    if ending(path) in (".nc", ".zarr"):
         gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
-        gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
+        if ending(path) == ".nc":
+            gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
+            return
+        with warnings.catch_warnings():  # that format 3 does not have the copy of all metadata; xarray looks for it
+            warnings.filterwarnings("ignore", message="Consolidated metadata")
+            gridded.to_zarr(path, mode="w-", zarr_format=3, consolidated=True)
         return
     table = as_table(prediction)
     if ending(path) == ".csv":

@@ -83,7 +83,8 @@ def fill_gaps(
         _check_even(field, dim)
     net = load(model) if isinstance(model, str | Path) else model
     if not isinstance(net, GridConvCNP):
-        raise TypeError(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
+        kind = ValueError if isinstance(model, str | Path) else TypeError
+        raise kind(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
     if finetune < 0:
         raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
     if finetune:

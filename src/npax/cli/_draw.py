@@ -1,0 +1,62 @@
+"""Pictures of predictions, on disk."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
+    """**Raises** where a picture cannot be drawn, before the work is done."""
+    from .. import plot as _  # noqa: F401  (says early which extra is missing)
+
+    if path.suffix.lower() not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"`--plot` must end in .png, .pdf or .svg, got '{path}'.")
+    if len(x) > 2:
+        raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
+
+
+def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, path: Path) -> None:
+    """A curve, a pair of maps or a pair of maps of points, as suits the coordinates `x` of a prediction."""
+    gridded = hasattr(prediction, "data_vars") and all(name in prediction[f"{y}_mean"].dims for name in x)
+    if len(x) == 2 and gridded:
+        return draw_grid(prediction, (x[0], x[1]), y, coords, path)
+    from matplotlib.figure import Figure
+
+    from ..plot import posterior, scattered
+
+    mean, std = (np.asarray(prediction[f"{y}_{part}"], float) for part in ("mean", "std"))
+    units = _units(prediction, y)
+    if len(x) == 1:
+        figure = Figure(figsize=(8, 4), layout="constrained")
+        ax = figure.subplots()
+        posterior(ax, np.asarray(prediction[x[0]]), mean, std, context=(table[x[0]], table[y]))
+        ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
+    else:
+        across, down, mean, std = (np.ravel(a) for a in (*(prediction[name] for name in x), mean, std))
+        style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
+        figure = scattered(across, down, mean, std, **style)
+    _save(figure, path)
+
+
+def draw_grid(prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path) -> None:
+    """Mean and standard deviation on a grid, side by side; the first of the dimensions `x` goes across."""
+    from ..plot import mean_and_std
+
+    mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
+    across, down = (
+        np.asarray(prediction[name] if name in prediction.coords else np.arange(n), float)
+        for name, n in zip(x, mean.shape[::-1], strict=True)
+    )
+    style = {"coords": coords, "title": y, "name": y, "units": _units(prediction, y), "axes": x}
+    _save(mean_and_std(across, down, mean, std, **style), path)
+
+
+def _units(prediction, y):
+    return str(prediction[f"{y}_mean"].attrs.get("units", ""))
+
+
+def _save(figure, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,49 @@
+"""`npax fill`: fields with gaps on the command line."""
+
+import numpy as np
+import pytest
+import untrained
+import xarray as xr
+from test_cli import refused, run
+
+import npax
+
+
+@pytest.fixture
+def field(tmp_path, rng):
+    values = np.where(rng.random((2, 12, 16)) < 0.6, rng.standard_normal((2, 12, 16)), np.nan)
+    axes = {"lat": np.linspace(40, 43, 12), "lon": np.linspace(10, 14, 16)}
+    sst = xr.DataArray(values, dims=("time", "lat", "lon"), coords=axes, name="sst", attrs={"units": "K"})
+    sst.to_netcdf(tmp_path / "sst.nc")
+    return tmp_path / "sst.nc"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "pictures.safetensors"
+    npax.save(path, untrained.pictures())
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_a_file_gives_what_the_library_gives(field, weights, tmp_path, suffix):
+    output, picture = tmp_path / "new" / f"filled{suffix}", tmp_path / "new" / "filled.png"
+    result = run("fill", field, "--y", "sst", "-o", output, "--plot", picture, "--coords", "latlon", "--model", weights)
+    assert result.exit_code == 0, result.output
+    found = xr.load_dataset(output, engine="zarr" if suffix == ".zarr" else None)
+    sst = xr.load_dataset(field).sst
+    expected = npax.fill_gaps(sst, model=weights)
+    for name in ("sst_mean", "sst_std"):
+        np.testing.assert_allclose(found[name], expected[name])
+        assert found[name].attrs == expected[name].attrs
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert f"{int(sst.notnull().sum())} of 384 pixels" in result.output
+
+
+def test_wrong_input(field, weights, tmp_path):
+    refused(run("fill", field, "--y", "sst"), "Say what to write")
+    refused(run("fill", field, "--y", "ice", "-o", tmp_path / "o.nc"), "no variable 'ice'", "sst")
+    refused(run("fill", field, "--y", "sst", "-o", tmp_path / "o.csv"), "must end in .nc or .zarr")
+    refused(run("fill", tmp_path / "none.nc", "--y", "sst", "-o", tmp_path / "o.nc"), "no file")
+    refused(run("fill", field, "--y", "sst", "--plot", tmp_path / "o.gif"), ".png, .pdf or .svg")
+    refused(run("fill", field, "--y", "sst", "-o", tmp_path / "o.nc", "--model", "gp-universal"), "GridConvCNP")
