@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import npax
-from npax.inference import Exact, Tiled, autoregressive_log_prob, covariance, joint_samples
+from npax.inference import Exact, Tiled, autoregressive, autoregressive_log_prob, covariance, joint_samples
 from npax.inference.joint import nearest_correlation
 
 
@@ -101,6 +101,21 @@ def test_samples_are_reproducible_and_of_the_shape_asked_for(gp, problem):
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert npax.sample(gp, xc, yc, xt[:0], n=3, key=jr.key(0)).shape == (3, 0, 1)
     assert npax.sample(gp, xc[:0], yc[:0], xt, n=3, key=jr.key(0)).shape == (3, 9, 1)
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_a_bar_shows_how_far_joint_predictions_are_and_changes_none(gp, problem, kind, capsys, monkeypatch):
+    xc, yc, xt = problem
+    monkeypatch.setattr(autoregressive, "STEPS", 3)
+    quiet, shown = (kind(gp, xc, yc, progress=progress) for progress in (False, True))
+    expected = joint_samples(quiet, xt, 5, jr.key(0))
+    assert capsys.readouterr().out == ""
+    assert np.array_equal(joint_samples(shown, xt, 5, jr.key(0)), expected)
+    out = capsys.readouterr().out
+    assert ("Sampling" if kind is Exact else "Covariances") in out and "100%" in out
+    covariance(shown, xt, quiet(xt))
+    out = capsys.readouterr().out
+    assert "Covariances" in out and "100%" in out
 
 
 def test_noiseless_samples_vary_less(gp, problem):

@@ -46,7 +46,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
       fields).
-    - `progress`: show a progress bar over tiles, or over the targets of an exact prediction from a thousand on.
+    - `progress`: show a progress bar over tiles, over the targets of an exact prediction, or over those of samples and
+      covariances.
     - `random_state`: seed of `sample_y` where that is given None.
 
     **Attributes** after `fit`: `model_`; `finetuned_`, what `npax.finetune` returned, or None; `X_`, `y_`, the
@@ -168,7 +169,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method.
 
-        **Cost** of the exact strategy: one conditioning per row and sample, minutes for more than a few hundred rows.
+        **Cost** of the exact strategy: for each row, sample and column of `y` that of conditioning on observations and
+        rows together, on a CPU core some 20 ms where these are 200 (100 rows, 16 samples: half a minute) and 140 ms where
+        they are 1,100; 1, 4, 16 or a multiple of 64 samples are drawn, and those asked for are returned. Of the tiled
+        strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows.
+        `progress=True` shows a bar.
         """
         X = self._targets(X)
         seed = self.random_state if random_state is None else random_state

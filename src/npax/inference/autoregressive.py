@@ -1,5 +1,7 @@
 """Joint samples and likelihoods from marginal predictions, one target after another (AR-CNP, Bruinsma et al. 2023)."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,9 +13,12 @@ from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
 from .buckets import bucket, pad
 from .predict import to_model
+from .progress import Progress
 
 GROUPS = (1, 4, 16, 64)
 """Numbers of samples that are drawn side by side."""
+STEPS = 100
+"""Parts in which a progress bar is told of them."""
 
 
 def sample(
@@ -26,6 +31,7 @@ def sample(
     key: PRNGKeyArray,
     method: str = "auto",
     include_noise: bool = True,
+    progress: bool = False,
 ) -> Float[Array, "n nt dy"]:
     r"""Samples of all targets together, $y^{(s)} \sim p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$.
 
@@ -37,9 +43,11 @@ def sample(
 
     **Arguments:** `model`; `xc [nc dx]`, `yc [nc dy]`, `xt [nt dx]` in the model's coordinates, as for the model
     itself (`NeuralProcessRegressor.sample_y` takes any units); `n` samples; `include_noise`: of new observations, or
-    of the noiseless function where the model tells them apart.
+    of the noiseless function where the model tells them apart; `progress`: show a progress bar over the values that
+    `"ar"` draws.
 
-    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points. **Good values:** up to a few hundred
+    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
+    **Good values:** up to a few hundred
     targets. **Pitfalls:** targets closer together than the model resolves carry its errors along the chain.
 
     **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or lengths that do not match.
@@ -66,8 +74,17 @@ def sample(
     if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
         counted = np.arange(len(slots)) < len(xt)
         return _own(model, context, slots, counted, key, drawn, include_noise)[:n, : len(xt)]
-    keys = jr.split(key, drawn).reshape(-1, side)
-    groups = [_chains(model, context, slots, jnp.asarray(len(xt)), keys, include_noise) for keys in keys]
+    groups = []
+    steps = max(1, len(xt) // STEPS) if progress else len(xt)
+    with Progress("Sampling", drawn * len(xt), shown=progress) as bar:
+        for keys in jr.split(key, drawn).reshape(-1, side):
+            chains = _begun(context, slots, jnp.asarray(len(xt)), keys)
+            for start in range(0, len(xt), steps):
+                end = min(start + steps, len(xt))
+                chains = _continued(model, context[2], chains, jnp.asarray(start), jnp.asarray(end), include_noise)
+                jax.block_until_ready(chains)
+                bar.advance(side * (end - start))
+            groups.append(_ended(chains))
     return jnp.concatenate(groups)[:n, : len(xt)]
 
 
@@ -109,25 +126,54 @@ def _own(model, context, xt, counted, key, n, include_noise) -> Array:
     return model.sample(model.condition(*context), xt, key, n, mask=counted, include_noise=include_noise)
 
 
-@eqx.filter_jit
-def _chains(model, context, xt, count, keys, include_noise) -> Array:
-    """One chain per key; the slots of `xt` from `count` on are padding, and no step is spent on them."""
-    xc, yc, mask = context
+class _Chains(NamedTuple):
+    """Samples on their way, `[s ...]`: the order of their targets, a key for each, and what is known of the context and
+    of the targets in that order."""
 
-    def chain(key):
+    order: Array
+    keys: PRNGKeyArray
+    x: Array
+    y: Array
+
+
+@eqx.filter_jit
+def _begun(context, xt, count, keys) -> _Chains:
+    """One chain per key; the slots of `xt` from `count` on are padding, and come last."""
+    xc, yc, _ = context
+
+    def begun(key):
         order_key, draw_key = jr.split(key)
         order = _order(order_key, xt.shape[0], count)
-        draw_keys = jr.split(draw_key, xt.shape[0])
-        x = jnp.concatenate([xc, xt[order]])
+        nothing = jnp.zeros((xt.shape[0], yc.shape[1]))
+        keys = jr.split(draw_key, xt.shape[0])
+        return _Chains(order, keys, jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, nothing]))
 
+    return jax.vmap(begun)(keys)
+
+
+@eqx.filter_jit
+def _continued(model, mask, chains, start, end, include_noise) -> _Chains:
+    """The chains after the targets from `start` to `end`."""
+
+    def continued(chain):
         def step(i, y):
-            predicted = _next(model, x, y, mask, i)
-            return y.at[xc.shape[0] + i].set(_draw(predicted, draw_keys[i], include_noise)[0])
+            predicted = _next(model, chain.x, y, mask, i)
+            return y.at[mask.shape[0] + i].set(_draw(predicted, chain.keys[i], include_noise)[0])
 
-        y = jax.lax.fori_loop(0, count, step, jnp.concatenate([yc, jnp.zeros((xt.shape[0], yc.shape[1]))]))
-        return jnp.zeros((xt.shape[0], yc.shape[1])).at[order].set(y[xc.shape[0] :])
+        return chain._replace(y=jax.lax.fori_loop(start, end, step, chain.y))
 
-    return jax.vmap(chain)(keys)
+    return jax.vmap(continued)(chains)
+
+
+@eqx.filter_jit
+def _ended(chains) -> Array:
+    """The drawn values in the order of the targets, `[s nt dy]`."""
+
+    def ended(chain):
+        drawn = chain.y[-chain.order.shape[0] :]
+        return jnp.zeros_like(drawn).at[chain.order].set(drawn)
+
+    return jax.vmap(ended)(chains)
 
 
 @eqx.filter_jit

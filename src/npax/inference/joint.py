@@ -10,6 +10,7 @@ from .autoregressive import sample
 from .buckets import bucket, pad
 from .normalise import HALF_SPAN
 from .predict import Exact, Prediction, moments, to_model
+from .progress import Progress
 from .tile import Tiled
 
 LARGEST = 1000
@@ -56,8 +57,10 @@ def _covariance(predictor, x, prediction, unit, include_noise):
         )
     positions = predictor.coordinates.positions(x)
     responses = np.zeros((n, n, dy))
-    for j in range(n):
-        responses[:, j] = _responses(predictor, positions, j, unit)
+    with Progress("Covariances", n, shown=predictor.progress) as bar:
+        for j in range(n):
+            responses[:, j] = _responses(predictor, positions, j, unit)
+            bar.advance(1)
     std = prediction.std(include_noise=False) / unit
     noise = np.square(prediction.std() / unit) - np.square(std)
     columns = []
@@ -68,7 +71,11 @@ def _covariance(predictor, x, prediction, unit, include_noise):
 
 
 def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, include_noise: bool = True) -> np.ndarray:
-    """Joint samples `[n nt dy]`: autoregressive from an exact predictor; from a tiled one Gaussian, by `covariance`."""
+    """Joint samples `[n nt dy]`: autoregressive from an exact predictor; from a tiled one Gaussian, by `covariance`.
+
+    **Cost**: of the first, `n nt` times that of conditioning on `nc + nt` points; of the other, that of `covariance`.
+    The predictor's `progress` shows a bar.
+    """
     if n < 1:
         raise ValueError(f"`n_samples` must be at least 1, got {n}.")
     if isinstance(predictor, Tiled):
@@ -80,9 +87,10 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
     keys = jr.split(key, len(predictor.contexts))
+    options = {"method": "ar", "include_noise": include_noise, "progress": predictor.progress}
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc = context.x[context.mask], context.y[context.mask]
-        drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, method="ar", include_noise=include_noise)
+        drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, **options)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     return np.concatenate(columns, axis=-1)
 
