@@ -170,10 +170,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method.
 
         **Cost** of the exact strategy: for each row, sample and column of `y` that of conditioning on observations and
-        rows together, on a CPU core some 20 ms where these are 200 (100 rows, 16 samples: half a minute) and 140 ms where
-        they are 1,100; 1, 4, 16 or a multiple of 64 samples are drawn, and those asked for are returned. Of the tiled
-        strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows.
-        `progress=True` shows a bar.
+        rows together, on a CPU core some 20 ms where these are 200 (100 rows, 16 samples: half a minute) and 140 ms
+        where they are 1,100; 1, 4, 16 or a multiple of 64 samples are drawn, and those asked for are returned. Of the
+        tiled strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows. The
+        estimator's `progress` shows a bar.
         """
         X = self._targets(X)
         seed = self.random_state if random_state is None else random_state

@@ -35,7 +35,7 @@ class Surroundings:
     def miss(self, positions: np.ndarray) -> np.ndarray:
         """Which of the positions `[n d]` lie outside: `[n]`."""
         places = _mapped(positions, self.east_north_up)
-        return ((places < self.low) | (places > self.high)).any(axis=1)
+        return np.any((places < self.low) | (places > self.high), axis=1)
 
 
 def _mapped(positions, east_north_up):
