@@ -48,7 +48,7 @@ def fill(
             raise FileExistsError(f"'{output}' is there already. Delete it, or choose another name.")
         if plot is not None:
             checked_plot(plot)
-        found = tables.read(field)
+        found = tables.read_grid(field)
         if y not in found.data_vars:
             raise ValueError(f"'{field}' has no variable '{y}'; it has: {', '.join(map(str, found.data_vars))}.")
 

@@ -36,11 +36,18 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
     if not (path.is_dir() if kind == ".zarr" else path.is_file()):
         raise FileNotFoundError(f"There is no {'folder' if kind == '.zarr' else 'file'} '{path}'.")
     if kind in (".nc", ".zarr"):
-        return xr.open_dataset(path, engine="zarr" if kind == ".zarr" else None)
+        return read_grid(path)
     try:
         return pd.read_csv(path) if kind == ".csv" else pd.read_parquet(path)
     except (pd.errors.EmptyDataError, pd.errors.ParserError, UnicodeDecodeError) as error:
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
+
+
+def read_grid(path: Path) -> xr.Dataset:
+    """A dataset (NetCDF, Zarr), whose values stay on disk until they are used."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file '{path}'.")
+    return xr.open_dataset(path, engine="zarr" if ending(path) == ".zarr" else None)
 
 
 def as_table(found: pd.DataFrame | xr.Dataset) -> pd.DataFrame:

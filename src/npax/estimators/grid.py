@@ -107,14 +107,14 @@ def require(there: Any, names: Sequence[Hashable], where: str) -> None:
         )
 
 
-def moment_attributes(kind: str, name: Hashable, given: Mapping[Hashable, Any]) -> dict[Hashable, Any]:
+def moment_attributes(kind: str, name: Hashable, given: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`."""
     words = {"mean": "predicted mean of", "std": "standard deviation of"}[kind]
     kept = dict(given) if kind == "mean" else {key: given[key] for key in ("units",) if key in given}
     return {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
 
 
-def xarray() -> Any:
+def xarray():
     """The library. **Raises** `ImportError` with the extra that brings it."""
     try:
         import xarray
