@@ -23,6 +23,7 @@ import numpy as np
 from _report import circumstances, table, write_json, write_markdown
 
 import npax
+from npax.devices import one_device_per_core
 from npax.inference import Planar, fill
 from npax.metrics import score_report
 from npax.training import MovedGaps, finetune_pictures
@@ -47,6 +48,8 @@ PUBLISHED = {  # table 3 of the paper, as far as it could be confirmed; minutes 
 
 def main() -> None:
     options = _options()
+    if options.finetune:
+        one_device_per_core()
     grid, seen, truth = read(options.data)
     clouds, known = np.isnan(seen), np.isfinite(truth)
     names, rows = [], []
@@ -159,7 +162,7 @@ def _options():
     parser.add_argument(
         "--model", choices=METHODS, default="field-universal", help="of pictures, or of points, in tiles"
     )
-    parser.add_argument("--batch", type=int, default=1, help="squares in each step of fine-tuning a model of pictures")
+    parser.add_argument("--batch", type=int, default=2, help="squares in each step of fine-tuning a model of pictures")
     parser.add_argument("--finetune", type=int, default=0, metavar="STEPS", help="adapt to the clear pixels first")
     parser.add_argument("--size", type=int, default=128, help="observations per tile of gp-universal")
     parser.add_argument("--validate", choices=FOLDS, help="on clear pixels that are hidden, by one of these ways")

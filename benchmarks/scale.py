@@ -3,7 +3,9 @@
     npax bench speed --folder benchmarks/results/speed -o benchmarks/results/speed.md
     python benchmarks/roofline.py
     python benchmarks/strategy.py
-    python benchmarks/heaton.py --data heaton_satellite.npz --name heaton
+    python benchmarks/heaton.py --data heaton_satellite.npz --model gp-universal
+    python benchmarks/heaton.py --data heaton_satellite.npz
+    python benchmarks/heaton.py --data heaton_satellite.npz --finetune 100
     python benchmarks/scale.py
 
 Measures nothing: it puts side by side what the commands before it measured and kept, each with its own device and date.
@@ -17,6 +19,9 @@ from _report import RESULTS, table
 from roofline import bound
 
 from npax.bench import speed
+
+SATELLITE = ("heaton", "heaton_field", "heaton_field_finetuned")
+"""Results of `heaton.py`: gp-universal, field-universal, the same fine-tuned."""
 
 
 def main() -> None:
@@ -106,18 +111,24 @@ def _crossing():
 
 def _satellite():
     """The satellite benchmark beside the best published figure of each column."""
-    stored = _read("heaton")
-    (name, own), *published = stored["rows"].items()
+    found = {name: _read(name) for name in SATELLITE}
     columns = ("rmse", "crps", "interval", "minutes")
+    own = {name.strip("*"): row for stored in found.values() for name, row in [next(iter(stored["rows"].items()))]}
+    published = list(found["heaton"]["rows"].items())[1:]
     best = [min((row[column], method) for method, row in published) for column in columns]
     rows = [
-        [name.strip("*"), *(f"{own[column]:.3g}" for column in columns), f"{own['coverage']:.2f}"],
-        ["best published", *(f"{value} ({method})" for value, method in best), "0.95 is right"],
+        [name, *(f"{row[column]:.3g}" for column in columns), f"{row['coverage']:.2f}"] for name, row in own.items()
     ]
+    rows.append(["best published", *(f"{value} ({method})" for value, method in best), "0.95 is right"])
+    pixels = next(iter(own.values()))
     return (
-        f"## The satellite benchmark\n\n{_circumstances(stored)}\n\n"
+        "## The satellite benchmark\n\n"
+        + "\n\n".join(map(_circumstances, found.values()))
+        + "\n\n"
         + table(["", *columns, "coverage"], rows)
-        + f"\n{own['observed']:,} observed pixels, {own['predicted']:,} predicted. [All methods](heaton.md)."
+        + f"\n{pixels['observed']:,} observed pixels, {pixels['predicted']:,} predicted. All methods: "
+        + ", ".join(f"[{name}]({name}.md)" for name in SATELLITE)
+        + "."
     )
 
 

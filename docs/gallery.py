@@ -1,12 +1,13 @@
 """The pictures of the gallery: what the plotting functions draw, with the shipped model.
 
     python docs/gallery.py [--anp WEIGHTS] [--mnist WEIGHTS] [--sir WEIGHTS] [--kolmogorov WEIGHTS]
-                           [--environment WEIGHTS] [--data DATA] [--only NAME ...]
+                           [--environment WEIGHTS] [--satellite FILE] [--data DATA] [--only NAME ...]
 
 Writes `docs/gallery/*.png` and, with all its pictures, `docs/gallery.md`. The weights are what `npax bench` leaves in
 its folder: `--anp`: of `npax bench gp1d --kernel matern32 --model anp`, for the attention maps; `--mnist`: of
 `npax bench mnist`, for image completion, with the images of `--data` (or of the folder that NPAX_DATA names);
-`--sir`: of `npax bench sir`; `--kolmogorov` and `--environment`: of those tables.
+`--sir`: of `npax bench sir`; `--kolmogorov` and `--environment`: of those tables. `--satellite` is no weights but the
+data of `benchmarks/heaton.py`.
 A picture whose weights are not given stays as it is.
 """
 
@@ -37,6 +38,7 @@ def main() -> None:
     parser.add_argument("--sir", type=Path, help="weights of a model of SIR")
     parser.add_argument("--kolmogorov", type=Path, help="weights of a model of Kolmogorov flow")
     parser.add_argument("--environment", type=Path, help="weights of a model of air temperature")
+    parser.add_argument("--satellite", type=Path, help="land surface temperature, as for benchmarks/heaton.py")
     parser.add_argument("--data", type=Path, help="the folder that holds the data")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="draw these pictures only")
     options = parser.parse_args()
@@ -48,6 +50,7 @@ def main() -> None:
         epidemic: options.sir,
         flow: options.kolmogorov,
         weather: options.environment,
+        satellite: options.satellite,
     }
     readers = {digits: npax.data.mnist, resolution: npax.data.mnist, weather: npax.data.era5_europe}
     text = "# Gallery\n\nWhat `npax.plot` draws; `python docs/gallery.py` makes these pictures.\n"
@@ -55,7 +58,8 @@ def main() -> None:
         picture = FOLDER / f"{draw.__name__}.png"
         path, wanted = weights.get(draw), options.only is None or draw.__name__ in options.only
         if wanted and (path is not None or draw not in weights):
-            arguments = () if path is None else (npax.load(path),)
+            read = np.load if draw is satellite else npax.load
+            arguments = () if path is None else (read(path),)
             more = (readers[draw](options.data),) if draw in readers else ()
             draw(*arguments, *more).savefig(picture, dpi=110)
             print(picture, flush=True)
@@ -219,6 +223,23 @@ def weather(model, dataset) -> Figure:
         context = degrees.reshape(-1, 4)[now][:, [1, 0]], celsius.reshape(-1)[now]
         axes = degrees[2, 0, :, 1], degrees[2, :, 0, 0]
         plot.task_panels(row, *axes, mean, std, celsius[2], context, coords="latlon")
+    return figure
+
+
+def satellite(file) -> Figure:
+    """Land surface temperature of 4 August 2016 (MODIS; Heaton et al. 2019), 300 x 500 pixels of which 30 % lie under
+    clouds: what is seen, what `npax.fill_gaps` makes of it, its standard deviation, the truth (`plot.field`)."""
+    filled = npax.inference.fill(npax.load("field-universal"), file["mask_temp"])
+    figure = Figure(figsize=(13, 8), layout="constrained")
+    pictures = {"seen": file["mask_temp"], "mean": filled.mean, "standard deviation": filled.std()}
+    pictures["truth"] = file["true_temp"]
+    low, high = np.nanpercentile(file["mask_temp"], [0.5, 99.5])
+    for ax, (title, values) in zip(figure.subplots(2, 2).ravel(), pictures.items(), strict=True):
+        uncertain = title == "standard deviation"
+        style = {"cmap": "magma_r"} if uncertain else {"cmap": "RdYlBu_r", "limits": (low, high)}
+        drawn = plot.field(ax, file["lon"], file["lat"], values, coords="latlon", **style)
+        figure.colorbar(drawn, ax=ax, shrink=0.8, extend="both", label="°C")
+        ax.set(title=title)
     return figure
 
 

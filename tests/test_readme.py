@@ -12,8 +12,9 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from typer.testing import CliRunner
-from untrained import cnp
+from untrained import cnp, pictures
 
 import npax
 from npax.cli import app
@@ -28,9 +29,10 @@ def blocks(language):
 
 @pytest.fixture(autouse=True, scope="module")
 def small_weights(tmp_path_factory):
-    """A small untrained model under the name of the shipped one: what runs is the matter here, not how well."""
+    """Small untrained models under the names of the shipped ones: what runs is the matter here, not how well."""
     folder = tmp_path_factory.mktemp("pretrained")
     npax.save(folder / "gp-universal.safetensors", cnp(3))
+    npax.save(folder / "field-universal.safetensors", pictures())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["npax.pretrained"], "_FOLDER", folder)
         yield
@@ -50,11 +52,14 @@ def names(tmp_path, monkeypatch):
     Path("surveys").mkdir()
     for i in range(3):
         soil[20 * i : 20 * i + 20 - i].to_csv(f"surveys/{i}.csv", index=False)
+    sst = xr.DataArray(rng.normal(size=(12, 16)), dims=("lat", "lon"), name="sst")
+    sst = sst.where(rng.random(sst.shape) < 0.7)
+    sst.to_netcdf("sst.nc")
     X, y = floats[["lon", "lat"]].to_numpy(), floats["temp"].to_numpy()
     x3 = jax.device_put(rng.normal(size=(16, 3)).astype(np.float32))
     return {
         **{"X": X[:30], "y": y[:30], "Xs": X[30:50], "ys": y[30:50], "X_new": X[50:], "y_new": y[50:]},
-        **{"floats": floats, "xc": x3, "yc": x3[:, :1], "xt": x3},
+        **{"floats": floats, "sst": sst, "xc": x3, "yc": x3[:, :1], "xt": x3},
     }
 
 
@@ -75,6 +80,7 @@ def test_python(names, monkeypatch):
         exec(compile(code, "README.md", "exec"), names)
     assert names["field"]["temp_mean"].shape == (10, 10)
     assert names["samples"].shape == (16, 1)
+    assert np.isfinite(names["complete"]).all()
     assert isinstance(npax.load("specialist.safetensors"), npax.TNPKR)
 
 
@@ -91,7 +97,7 @@ def test_commands(names):
             args = [args[0], "--help"]
         result = CliRunner().invoke(app, args)
         assert result.exit_code == 0, f"{line}\n{result.output}"
-    assert Path("map.nc").exists() and Path("zinc.parquet").exists()
+    assert all(Path(name).exists() for name in ("map.nc", "zinc.parquet", "filled.nc"))
 
 
 def test_make_targets_and_links_exist():

@@ -102,6 +102,7 @@ def test_a_directory_is_a_task_for_each_file(folder):
 
 
 def test_endings_in_capitals_are_endings(folder):
+    assert from_directory(folder, x="east", y="lead").x.shape[-1] == 1, "one name is a list of one"
     usual = from_directory(folder, x=["east", "north"], y="lead")
     for file in [*folder.iterdir()]:
         file.rename(file.with_suffix(file.suffix.upper()))

@@ -16,7 +16,7 @@ READERS = (".csv", ".parquet", ".nc", ".zarr")
 
 def from_directory(
     path: str | Path,
-    x: Sequence[str],
+    x: str | Sequence[str],
     y: str | Sequence[str],
     *,
     coords: str = "planar",
@@ -48,13 +48,13 @@ def from_directory(
     **Pitfalls:** all is in memory, each file as large as the largest. Some dozens of files make a specialist of what
     they have in common; with a few, fine-tune a pretrained model instead (`npax.finetune`).
     """
-    folder, ys = Path(path), [y] if isinstance(y, str) else list(y)
+    folder, xs, ys = Path(path), *([names] if isinstance(names, str) else list(names) for names in (x, y))
     if not folder.is_dir():
         raise FileNotFoundError(f"`path` must be a directory, and there is no '{folder}'.")
     files = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS)
     if not files:
         raise FileNotFoundError(f"'{folder}' holds none of {', '.join(READERS)}: put one file per data set there.")
-    parts = [_points(file, list(x), ys, coords) for file in files]
+    parts = [_points(file, xs, ys, coords) for file in files]
     n = max(len(values) for _, values in parts)
     locations = jnp.asarray(np.stack([_padded(a, n) for a, _ in parts]), jnp.float32)
     values = jnp.asarray(np.stack([_padded(b, n) for _, b in parts]), jnp.float32)
