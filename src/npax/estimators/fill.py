@@ -50,7 +50,8 @@ def fill_gaps(
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
     - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
-      (`npax.training.finetune_pictures`; 50 to 200 are good); it takes the field into memory.
+      (`npax.training.finetune_pictures`, which says when that helps; 50 to 200 are good). It takes the field into
+      memory.
     - `progress`: show the progress of the fine-tuning.
     - `mirrored`: see `npax.inference.fill`, whose cost this has for each picture.
 

@@ -1,6 +1,8 @@
 """Fine-tuning: a pretrained model adapts to one data set before it fills the gaps of it."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -34,6 +36,27 @@ class Finetuned:
     model: Any
     steps: int
     validation: list[tuple[int, float]]
+
+
+class HeldOut:
+    """Scores a model on what is held out, every so many steps of a training, and keeps the best there was.
+
+    **Arguments:** `model`: the one that comes; `loss(model)`: the less the better; `every`: steps between scores.
+    """
+
+    def __init__(self, model: Any, loss: Callable[[Any], float], every: int, steps: int):
+        self.loss, self.every, self.steps = loss, every, steps
+        first = loss(model)
+        self.best = Finetuned(model, 0, [(0, first)])
+        self.lowest = first
+
+    def score(self, model: Any) -> None:
+        """To be called after each `every` steps, and after the last."""
+        scores = self.best.validation
+        scores.append((min(scores[-1][0] + self.every, self.steps), self.loss(model)))
+        step, loss = scores[-1]
+        if loss < self.lowest:
+            self.best, self.lowest = Finetuned(model, step, scores), loss
 
 
 def finetune(
@@ -90,16 +113,8 @@ def finetune(
     if validation is None or not views:
         raise ValueError("`gaps` always hide the same observations: none is left for training. Choose others.")
 
-    best = [0, _score(model, validation), model]
-    scores = [(0, best[1])]
-
-    def evaluate(trained):
-        step, score = min(scores[-1][0] + every, steps), _score(trained, validation)
-        scores.append((step, score))
-        if score < best[1]:
-            best[:] = [step, score, trained]
-
     every = max(1, steps // 8)
+    held = HeldOut(model, functools.partial(_score, tasks=validation), every, steps)
     fit(
         model,
         ArrayTask(_joined(views)),
@@ -108,13 +123,13 @@ def finetune(
         batch_size=batch_size,
         objective=nll,
         optimizer=adamw(steps, learning_rate),
-        evaluate=evaluate,
+        evaluate=held.score,
         evaluate_every=every,
         devices=list(local_mesh().devices.flat),
         chunk=every,
         progress=progress,
     )
-    return Finetuned(best[2], best[0], scores)
+    return held.best
 
 
 class _Cutter:
