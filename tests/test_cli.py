@@ -267,7 +267,7 @@ def _replace_training(monkeypatch, model=None, error=None):
 
 
 def test_presets_are_the_functions_that_train():
-    assert "gp-universal" in trainings()
+    assert {"gp-universal", "field-universal"} <= set(trainings())
     assert "fit" not in trainings() and "validation-scores" not in trainings()
 
 

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 
+import npax
 from npax.likelihoods import Categorical, HeteroscedasticGaussian
 from npax.models import presets
 from npax.serialise import count_parameters
@@ -63,6 +64,15 @@ def test_the_universal_model_takes_three_coordinates_and_tells_noise():
     model = eqx.filter_eval_shape(presets.gp_universal, key=jr.key(0))
     assert model.dx == 3 and model.dy == 1 and model.likelihood.size == 3
     assert 0.42e6 < parameters(model) < 0.55e6
+
+
+@pytest.mark.parametrize("name", ["gp-universal", "field-universal"])
+def test_shipped_weights_are_those_of_the_preset(name):
+    preset = eqx.filter_eval_shape(getattr(presets, name.replace("-", "_")), key=jr.key(0))
+    shipped = npax.load(name)
+    shape = lambda a: (a.shape, a.dtype) if hasattr(a, "shape") else a  # noqa: E731
+    assert jax.tree.structure(shipped) == jax.tree.structure(preset)
+    assert jax.tree.map(shape, shipped) == jax.tree.map(shape, preset)
 
 
 def parameters(abstract):
