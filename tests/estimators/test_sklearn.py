@@ -367,3 +367,8 @@ def test_targets_outside_of_the_observations_are_counted(tiny, coords, rng):
 def test_the_size_of_tiles_is_a_whole_number(small, size):
     with pytest.raises(ValueError, match="`tile_size` must be a whole number"):
         npax.NeuralProcessRegressor(small, tile_size=size).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_models_of_pictures_are_for_pictures():
+    with pytest.raises(ValueError, match="fill_gaps"):
+        npax.NeuralProcessRegressor("field-universal").fit(np.zeros((3, 2)), np.zeros(3))

@@ -17,4 +17,7 @@ def models() -> None:
             card = load_card(name)
             table.add_row(name, *(str(card.get(entry, "")) for entry in ("preset", "steps", "date")))
     out.print(table)
-    out.print("Use one: npax predict ... --model NAME, npax.NeuralProcessRegressor(model=NAME), npax.load(NAME).")
+    out.print(
+        "Use one: npax predict ... --model NAME, npax.NeuralProcessRegressor(model=NAME), npax.load(NAME); field-...: "
+        "npax fill ... --model NAME, npax.fill_gaps(..., model=NAME)."
+    )

@@ -14,11 +14,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from ..inference import Exact, Tiled, choose, coordinates
 from ..inference.joint import covariance, joint_samples
-from ..models import AbstractNeuralProcess
+from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from .dates import refuse_dates_in
 from .extrapolation import warn_of_extrapolation
+
+COARSEST = 0.5
+"""The largest spacing of a grid in [-2, 2] that can tell places apart."""
 
 
 class DroppedRows(UserWarning):
@@ -112,7 +115,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if finetune < 0:
             raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
         X, y = self._checked(X, y, reset=True)
-        self.model_, self.finetuned_ = _model(self.model), None
+        self.model_, self.finetuned_ = _model(self.model, self.normalize), None
         if finetune:
             options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
             self.finetuned_ = train_on_gaps(
@@ -268,9 +271,15 @@ def _unmasked(a: Any) -> Any:
     return np.ma.filled(a.astype(float), np.nan) if np.ma.isMaskedArray(a) else a
 
 
-def _model(model):
-    if isinstance(model, AbstractNeuralProcess):
-        return model
+def _model(model, normalize):
     if isinstance(model, str | Path):
-        return load(model)
-    raise TypeError(f"`model` must be a model, the name of a pretrained one or a path; got {type(model).__name__}.")
+        model = load(model)
+    if not isinstance(model, AbstractNeuralProcess):
+        raise TypeError(f"`model` must be a model, the name of a pretrained one or a path; got {type(model).__name__}.")
+    if normalize and isinstance(model, GridConvCNP) and model.grid.spacing > COARSEST:
+        raise ValueError(
+            f"`model` is one of pictures, whose nodes are {model.grid.spacing:g} apart, and coordinates are brought to "
+            "[-2, 2]. Fill gridded fields by npax.fill_gaps; for points choose another model, such as "
+            '"gp-universal".'
+        )
+    return model
