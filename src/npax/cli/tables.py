@@ -120,8 +120,7 @@ def regular_grid(
 
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
     """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is.
-
-    **Raises** `FileExistsError` for a Zarr folder that is there."""
+    A Zarr folder that is there already is never replaced, but an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if ending(path) in (".nc", ".zarr"):
         gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()

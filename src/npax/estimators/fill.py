@@ -64,7 +64,7 @@ def fill_gaps(
     places than the pixels, `npax.interpolate`.
 
     **Raises:** `ValueError` for names that are not there, fewer than two dimensions, coordinates that are not evenly
-    spaced; `TypeError` for what is not xarray's, or a model of another kind.
+    spaced, the name of a model of another kind; `TypeError` for what is not xarray's, or such a model itself.
     """
     xr = xarray()
     if isinstance(field, xr.Dataset):
@@ -112,10 +112,12 @@ def fill_gaps(
 
 
 def _check_even(field, dim):
-    if dim not in field.coords or field[dim].size < 3:
+    """**Raises** for coordinates that are numbers or dates, and not evenly spaced; others, such as names, are taken to
+    be in order."""
+    if dim not in field.coords or field[dim].size < 3 or field[dim].dtype.kind not in "iufmM":
         return
-    at = np.asarray(field[dim], np.float64) if field[dim].dtype.kind != "M" else np.asarray(field[dim], "int64")
-    steps = np.diff(at)
+    at = np.asarray(field[dim])
+    steps = np.diff(at.astype("int64" if at.dtype.kind in "mM" else float))
     middle = np.median(steps)
     if not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle)):
         raise ValueError(
