@@ -25,6 +25,8 @@ CHOICES = {
     "all": ContextAmongTargets(nc=5, low=2),
     "nested": NestedSizes(points=12, low=3),
     "rest": ContextAndRest(nc=7, low=2),
+    "some": ContextAndRest(nc=7, low=2, nt=4),
+    "scarce": ContextAndRest(nc=18, low=15, nt=4),
 }
 PIXELS, DRAWS = 20, 200
 SMALL = np.zeros((1, 8, 8), np.uint8)
@@ -62,6 +64,8 @@ def test_the_context_is_among_the_targets_or_apart_from_them(chosen):
         seen, asked = set(context[mask_c]), set(targets[mask_t])
         if name == "rest":
             assert not seen & asked and seen | asked == set(range(PIXELS))
+        elif name in ("some", "scarce"):
+            assert not seen & asked and len(asked) == mask_t.sum()
         else:
             assert seen <= asked
 
@@ -69,12 +73,16 @@ def test_the_context_is_among_the_targets_or_apart_from_them(chosen):
 def test_sizes_take_every_value_they_may_and_no_other(chosen):
     name, drawn = chosen
     n, m = sizes(drawn.mask_c), sizes(drawn.mask_t)
-    low, high = {"among": (2, 5), "all": (2, 5), "nested": (3, 12), "rest": (2, 7)}[name]
+    low, high = {"among": (2, 5), "all": (2, 5), "nested": (3, 12), "rest": (2, 7), "some": (2, 7), "scarce": (15, 18)}[
+        name
+    ]
     assert set(n) == set(range(low, high + 1))
     if name == "nested":
         assert (m >= n).all() and m.max() == 12 and (m > n).any()
     else:
-        assert (m == {"among": 9, "all": PIXELS, "rest": PIXELS - n}[name]).all()
+        left = PIXELS - n
+        expected = {"among": 9, "all": PIXELS, "rest": left, "some": 4, "scarce": np.minimum(left, 4)}[name]
+        assert (m == expected).all()
 
 
 def test_all_pixels_are_alike_probable(chosen):
@@ -152,6 +160,7 @@ def test_a_translated_image_moves_as_a_whole(images):
         (lambda: ContextAmongTargets(nc=5, low=1, nt=4), "nt=4"),
         (lambda: NestedSizes(points=3, low=4), "low=4, points=3"),
         (lambda: ContextAndRest(nc=3, low=-1), "low=-1"),
+        (lambda: ContextAndRest(nc=3, low=1, nt=0), "nt=0"),
         (lambda: image_completion(np.zeros((2, 28, 28), np.float32)), "float32"),
         (lambda: image_completion(np.zeros((0, 28, 28), np.uint8)), r"\(0, 28, 28, 1\)"),
         (lambda: image_completion(SMALL).sample(jr.key(0)), "256 pixels, and the picture has 64"),

@@ -146,12 +146,13 @@ def cifar10(data: Path | None = None) -> Table:
 
 
 def tmnist(data: Path | None = None) -> Table:
-    """T-MNIST of TE: digits anywhere on a canvas of 56 x 56."""
+    """T-MNIST of TE: digits anywhere on a canvas of 56 x 56. 128 of the pixels that are not seen are targets of
+    training, all of them of tests."""
     return _translated("tmnist", datasets.mnist(data))
 
 
 def tcifar10(data: Path | None = None) -> Table:
-    """T-CIFAR-10 of TE: images anywhere on a canvas of 64 x 64."""
+    """T-CIFAR-10 of TE: images anywhere on a canvas of 64 x 64. Targets as for T-MNIST."""
     return _translated("tcifar10", datasets.cifar10(data))
 
 
@@ -263,7 +264,7 @@ def _translated(name, images):
     return Table(
         name,
         TITLES[name],
-        translated_images(images.train),
+        translated_images(images.train, nt=128),
         {name: translated_images(images.test)},
         batch_size=16,
         dx=2,

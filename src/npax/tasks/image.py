@@ -96,12 +96,13 @@ def image_completion_anp(images: ArrayLike) -> ImageTask:
     return ImageTask(images, NestedSizes(points=200, low=3), half=1.0, values=(-0.5, 0.5))
 
 
-def translated_images(images: ArrayLike) -> TranslatedImageTask:
-    """T-MNIST and T-CIFAR-10 of TE: of the N pixels of the canvas N / 100 to N / 3 are seen, the others are targets.
-    The canvas spans [-2, 2], black is 0 and white 1 (scale and lower end are ours; the paper does not tell them)."""
+def translated_images(images: ArrayLike, *, nt: int | None = None) -> TranslatedImageTask:
+    """T-MNIST and T-CIFAR-10 of TE: of the N pixels of the canvas N / 100 to N / 3 are seen, the others are targets,
+    or `nt` of them. The canvas spans [-2, 2], black is 0 and white 1 (scale and lower end are ours; the paper does not
+    tell them)."""
     images = checked(images)
     pixels = 4 * images.shape[1] * images.shape[2]
-    return TranslatedImageTask(images, ContextAndRest(nc=pixels // 3, low=pixels // 100))
+    return TranslatedImageTask(images, ContextAndRest(nc=pixels // 3, low=pixels // 100, nt=nt))
 
 
 def scaled(image: UInt8[Array, "*shape"], values: tuple[float, float]) -> Float[Array, "*shape"]:

@@ -86,23 +86,32 @@ class NestedSizes(AbstractPixelChoice):
 
 
 class ContextAndRest(AbstractPixelChoice):
-    r"""$n \sim U\{\texttt{low}, \dots, \texttt{nc}\}$ pixels are seen, and **all others** are targets (TE F.2)."""
+    r"""$n \sim U\{\texttt{low}, \dots, \texttt{nc}\}$ pixels are seen, and **all others** are targets (TE F.2).
+
+    `nt`: so many of the others instead, drawn at random; in training a few say nearly as much as all, at a fraction of
+    the cost.
+    """
 
     nc: int = eqx.field(static=True)
     low: int = eqx.field(static=True)
+    nt: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if not 0 <= self.low <= self.nc:
-            raise ValueError(f"The sizes must satisfy 0 <= low <= nc, got low={self.low}, nc={self.nc}.")
+        if not 0 <= self.low <= self.nc or (self.nt is not None and self.nt < 1):
+            raise ValueError(
+                f"The sizes must satisfy 0 <= low <= nc and nt >= 1, got low={self.low}, nc={self.nc}, nt={self.nt}."
+            )
 
     def draw(self, key, pixels):
         which, size = jr.split(key)
         if self.nc > pixels:
             raise ValueError(f"The task shows {self.nc} pixels, and the picture has {pixels}. Choose fewer.")
-        chosen = some(which, pixels, pixels)
+        nt = pixels - self.low if self.nt is None else self.nt
+        chosen = some(which, pixels, min(self.nc + nt, pixels))
         n = jr.randint(size, (), self.low, self.nc + 1)
-        order = jnp.arange(self.low, pixels)
-        return Choice(chosen[: self.nc], jnp.arange(self.nc) < n, chosen[self.low :], order >= n)
+        at = n + jnp.arange(nt)
+        targets = chosen[jnp.minimum(at, len(chosen) - 1)]
+        return Choice(chosen[: self.nc], jnp.arange(self.nc) < n, targets, at < len(chosen))
 
 
 def pixel_task(x: Float[Array, "pixels dx"], y: Float[Array, "pixels dy"], choice: Choice) -> Task:
