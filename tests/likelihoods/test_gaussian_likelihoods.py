@@ -10,6 +10,7 @@ import reference
 import scipy.stats
 from laws import finite, normal
 
+import npax
 from npax.likelihoods import (
     FunctionAndNoise,
     HeteroscedasticGaussian,
@@ -60,6 +61,26 @@ def test_the_standard_deviations_are_softplus_above_the_floor(getkey):
     assert reference.relative(noiseless(d).variance, f**2) < 1e-5
     d = HomoscedasticGaussian(2)(raw[:, :2])
     assert reference.relative(d.variance, np.full((5, 2), (1e-4 + (1 - 1e-4) * np.log(2)) ** 2)) < 1e-5
+
+
+def test_a_shared_standard_deviation_is_learned_in_some_hundred_steps(getkey):
+    """Of little noise, from the initial value on, at the rates at which networks learn."""
+    y = 0.1 * normal(getkey(), (500, 2))
+    optimizer = npax.training.muon(300)
+
+    def nll(likelihood):
+        return -jnp.mean(likelihood(jnp.zeros((500, 2))).log_prob(y))
+
+    def step(carry, _):
+        likelihood, state = carry
+        updates, state = optimizer.update(jax.grad(nll)(likelihood), state, likelihood)
+        return (eqx.apply_updates(likelihood, updates), state), None
+
+    start = HomoscedasticGaussian(2)
+    with jax.numpy_dtype_promotion("standard"):  # for optax
+        (learned, _), _ = jax.lax.scan(step, (start, optimizer.init(start)), None, length=300)
+    std = jnp.sqrt(learned(jnp.zeros((1, 2))).variance)[0]
+    assert reference.relative(std, np.std(np.asarray(y), axis=0)) < 0.1
 
 
 @eqx.filter_jit
