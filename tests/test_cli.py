@@ -1,5 +1,6 @@
 import os
 import re
+import shlex
 import sys
 import warnings
 
@@ -250,7 +251,10 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     _replace_training(monkeypatch, error=KeyboardInterrupt)
     result = run("train", "gp-universal")
     assert result.exit_code == 130
-    assert "npax train gp-universal --resume" in result.output
+    assert result.output.endswith("\n  npax train gp-universal --resume\n")
+    given = ["--steps", 9, "--checkpoint", "a b", "--output", "w.safetensors", "--seed", 3]
+    again = shlex.split(run("train", "gp-universal", *given).output.splitlines()[-1])
+    assert again == ["npax", "train", "gp-universal", "--resume", *map(str, given)]
 
 
 def _replace_training(monkeypatch, model=None, error=None):
@@ -259,7 +263,7 @@ def _replace_training(monkeypatch, model=None, error=None):
     def training(*, steps, seed, checkpoint, resume):
         return npax.FitResult(model, np.zeros(steps), [(steps, {"all": 1.0})], steps, 0, 0.0)
 
-    def stopped(*, seed, checkpoint, resume):
+    def stopped(**_):
         raise error
 
     module = __import__("npax.cli.train", fromlist=["trainings"])

@@ -1,5 +1,6 @@
 import datetime
 import inspect
+import shlex
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -85,8 +86,10 @@ def train(
     except KeyboardInterrupt:
         if not first:
             raise typer.Exit(130) from None
-        again = f"npax train {preset} --resume" + ("" if checkpoint is None else f" --checkpoint {folder}")
-        out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {again}", soft_wrap=True)
+        given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
+        again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
+        again += [word for name, value in given.items() if value is not None for word in (name, str(value))]
+        out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}", soft_wrap=True)
         raise typer.Exit(130) from None
     if first:
         out.print(f"{result.steps:,} steps done; weights: {weights}", soft_wrap=True)
