@@ -87,6 +87,23 @@ def test_predicts_on_a_grid_and_draws_it(observations, weights, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.Extrapolation", "ignore::npax.estimators.PlanarDegrees")
+def test_grids_end_at_the_poles_and_go_round_the_earth_once(observations, weights, tmp_path):
+    table = pd.read_csv(observations)
+    table.assign(lon=np.linspace(-180, 180, 30), lat=np.linspace(-78, 89.9, 30)).to_csv(observations, index=False)
+    out, picture = tmp_path / "map.nc", tmp_path / "map.png"
+    result = predict(observations, weights, "--resolution", 7, "-o", out, "--plot", picture, "--coords", "latlon")
+    assert result.exit_code == 0, result.output
+    grid = xr.load_dataset(out)
+    np.testing.assert_allclose(grid.lat, np.arange(-84, 85, 7))
+    np.testing.assert_allclose(grid.lon, np.arange(-182, 176, 7))
+    table.assign(lat=np.linspace(-90, 90, 30)).to_csv(observations, index=False)
+    assert predict(observations, weights, "--resolution", 30, "-o", out, "--coords", "latlon").exit_code == 0
+    assert list(xr.load_dataset(out).lat) == [-90, -60, -30, 0, 30, 60, 90]
+    assert predict(observations, weights, "--resolution", 60, "-o", out).exit_code == 0
+    assert list(xr.load_dataset(out).lat) == [-120, -60, 0, 60, 120], "a plane has no poles"
+
+
 def test_grids_of_any_size_are_written_block_by_block(observations, weights, tmp_path, monkeypatch):
     monkeypatch.setattr(__import__("npax.estimators.store", fromlist=["BLOCK"]), "BLOCK", 8)
     monkeypatch.setattr(__import__("npax.cli.tables", fromlist=["MOST_CELLS"]), "MOST_CELLS", 3)  # held in memory

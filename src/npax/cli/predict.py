@@ -85,7 +85,7 @@ def predict(
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         if at is None:
             most = np.inf if store else tables.MOST_CELLS
-            target = tables.regular_grid(table, x, cast(float, resolution), most)
+            target = tables.regular_grid(table, x, cast(float, resolution), most, coords=coords.value)
         else:
             target = tables.read(at)
             tables.check_columns(target, x, at)

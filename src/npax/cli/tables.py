@@ -11,7 +11,7 @@ try:
     import pandas as pd
     import xarray as xr
 except ImportError as error:
-    raise ImportError("`npax predict` needs pandas and xarray: pip install 'npax[geo]'.") from error
+    raise ImportError("Tables and grids need pandas and xarray: pip install 'npax[geo]'.") from error
 
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
 MOST_CELLS = 50_000_000
@@ -101,9 +101,12 @@ def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
 
 
 def regular_grid(
-    table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS
+    table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS, *, coords: str = "planar"
 ) -> xr.Dataset:
-    """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest."""
+    """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest.
+
+    Of longitudes and latitudes (`coords="latlon"`) there are none beyond the poles, and none twice around the globe.
+    """
     if not 0 < resolution < np.inf:
         raise ValueError(f"`--resolution` must be a number above 0, got {resolution}.")
     columns = {name: table[name].to_numpy(float) / resolution for name in x}
@@ -115,6 +118,9 @@ def regular_grid(
             "to a .zarr folder, which is not held in memory."
         )
     axes = {name: np.arange(low, high + 1) * resolution for name, (low, high) in ranges.items()}
+    if coords == "latlon" and len(x) == 2:
+        lon, lat = axes.values()
+        axes = {x[0]: lon[lon - lon[0] < 360 - 1e-9], x[1]: lat[np.abs(lat) <= 90 + 1e-9]}
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
 
 
