@@ -40,6 +40,16 @@ def test_a_file_gives_what_the_library_gives(field, weights, tmp_path, suffix):
     assert f"{int(sst.notnull().sum())} of 384 pixels" in result.output
 
 
+@pytest.mark.parametrize("side", [None, list("abcdefghijkl"), np.arange("2020-01-01", "2020-01-13", dtype="M8[D]")])
+def test_sides_without_numbers_are_drawn(field, weights, tmp_path, side):
+    sst = xr.load_dataset(field).isel(time=0)
+    sst = sst.drop_vars("lat") if side is None else sst.assign_coords(lat=side)
+    sst.to_netcdf(tmp_path / "side.nc")
+    result = run("fill", tmp_path / "side.nc", "--y", "sst", "--plot", tmp_path / "side.png", "--model", weights)
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "side.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_wrong_input(field, weights, tmp_path):
     refused(run("fill", field, "--y", "sst"), "Say what to write")
     refused(run("fill", field, "--y", "ice", "-o", tmp_path / "o.nc"), "no variable 'ice'", "sst")

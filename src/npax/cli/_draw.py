@@ -45,12 +45,16 @@ def draw_grid(prediction: Any, x: tuple[str, str], y: str, coords: str, path: Pa
     from ..plot import mean_and_std
 
     mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
-    across, down = (
-        np.asarray(prediction[name] if name in prediction.coords else np.arange(n), float)
-        for name, n in zip(x, mean.shape[::-1], strict=True)
-    )
+    across, down = (_places(prediction, name) for name in x)
     style = {"coords": coords, "title": y, "name": y, "units": _units(prediction, y), "axes": x}
     _save(mean_and_std(across, down, mean, std, **style), path)
+
+
+def _places(prediction, name):
+    """The coordinates of a dimension; its pixels are counted where it has none, or names such as those of stations."""
+    found = prediction.coords.get(name)
+    counted = found is None or found.dtype.kind not in "iufmM"
+    return np.arange(prediction.sizes[name]) if counted else np.asarray(found, float)
 
 
 def _units(prediction, y):
