@@ -155,3 +155,17 @@ def test_rows_must_match(small, rng, method):
         npax.sample(small, xc, yc, xc, key=jr.key(0), method=method)
     with pytest.raises(ValueError, match="`yt` must have as many rows as `xt`, 5; got 4"):
         autoregressive_log_prob(small, xc[:4], yc, xc, yc, key=jr.key(0))
+
+
+def test_shapes_must_match(small, rng):
+    x, y = rng.normal(size=(5, 3)), rng.normal(size=(5, 1))
+    for xc, yc, xt, words in (
+        (x[:, 0], y, x, r"`xc` must have the shape \[rows, columns\].*got \(5,\)"),
+        (x, y, x[0], r"`xt` must have the shape \[rows, columns\].*got \(3,\)"),
+        (x, y[:, 0], x, r"`yc` must have the shape \[rows, 1\].*got \(5,\)"),
+        (x, x, x, r"`yc` must have the shape \[rows, 1\].*got \(5, 3\)"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            npax.sample(small, xc, yc, xt, key=jr.key(0))
+    with pytest.raises(ValueError, match=r"`yt` must have the shape \[rows, 1\]"):
+        autoregressive_log_prob(small, x, y, x, y[:, 0], key=jr.key(0))

@@ -144,6 +144,28 @@ def test_refusals(small, data, kind):
 
 
 @pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_shapes_and_missing_values_are_refused(small, data, kind):
+    x, y, xt = data
+    for rows, values, words in (
+        (x[:, 0], y, r"`x` must have the shape \[rows, columns\].*got \(30,\)"),
+        (x, y[:, 0], r"`y` must have the shape \[rows, columns\].*got \(30,\)"),
+        (x, y[:, :0], r"`y` must have .* at least one column; got \(30, 0\)"),
+        (np.where(x > 9, np.inf, x), y, r"`x` holds NaN or infinity in \d+ of 30 rows"),
+        (x, np.where(np.arange(30)[:, None] < 2, np.nan, y), "`y` holds NaN or infinity in 2 of 30 rows"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kind(small, rows, values)
+    predictor = kind(small, x, y)
+    for places, words in (
+        (xt[:, :1], r"`x` must have the shape \[n, 2\].*got \(1100, 1\)"),
+        (xt[0], r"`x` must have the shape \[n, 2\].*got \(2,\)"),
+        (np.where(np.arange(1100)[:, None] == 7, np.nan, xt), "NaN or infinity in row 7"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            predictor(places)
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
 def test_pickles(small, data, kind):
     x, y, xt = data
     predictor = kind(small, x, y)

@@ -47,10 +47,10 @@ def sample(
     `"ar"` draws.
 
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
-    **Good values:** up to a few hundred
-    targets. **Pitfalls:** targets closer together than the model resolves carry its errors along the chain.
+    **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
+    its errors along the chain.
 
-    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or lengths that do not match.
+    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or shapes that do not match.
     """
     if method not in ("auto", "ar", "latent", "independent"):
         raise ValueError(f'`method` must be "auto", "ar", "latent" or "independent", got {method!r}.')
@@ -61,8 +61,8 @@ def sample(
         )
     if n < 1:
         raise ValueError(f"`n` must be at least 1 sample, got {n}.")
-    xc, xt = (to_model(model, np.asarray(x)) for x in (xc, xt))
-    yc = _values(yc, xc, "yc", "xc")
+    xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
+    yc = _values(model, yc, xc, "yc", "xc")
     if len(xt) == 0:
         return jnp.zeros((n, 0, yc.shape[1]))
     size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
@@ -96,15 +96,26 @@ def autoregressive_log_prob(
 
     Never to be compared with likelihoods of targets predicted one by one. **Cost:** as one sample per order.
     """
-    xc, xt = (to_model(model, np.asarray(x)) for x in (xc, xt))
-    yc, yt = _values(yc, xc, "yc", "xc"), _values(yt, xt, "yt", "xt")
+    xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
+    yc, yt = _values(model, yc, xc, "yc", "xc"), _values(model, yt, xt, "yt", "xt")
     size, slots = bucket(len(xc)), bucket(len(xt))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
 
 
-def _values(y, x, name, of):
-    y = np.asarray(y, np.float32)
+def _places(model, x, name):
+    x = np.asarray(x)
+    if x.ndim != 2:
+        raise ValueError(f"`{name}` must have the shape [rows, columns], a row for each point; got {x.shape}.")
+    return to_model(model, x)
+
+
+def _values(model, y, x, name, of):
+    y, dy = np.asarray(y, np.float32), model.likelihood.dy
+    if y.ndim != 2 or y.shape[1] != dy:
+        raise ValueError(
+            f"`{name}` must have the shape [rows, {dy}], the columns that the model predicts; got {y.shape}."
+        )
     if len(y) != len(x):
         raise ValueError(f"`{name}` must have as many rows as `{of}`, {len(x)}; got {len(y)}.")
     return y

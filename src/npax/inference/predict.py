@@ -77,7 +77,8 @@ class Exact:
     of `y` serves each column independently. Later changes to `x` or `y` do not change the
     answers. Threads may share it.
 
-    **Raises:** `ValueError` for more columns than the model takes, or `x` and `y` of different lengths.
+    **Raises:** `ValueError` for more columns than the model takes, `x` and `y` of different lengths, values that are
+    not finite, and targets with other columns.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class Exact:
     ):
         coordinates = coordinates if normalize else Unscaled(coordinates)
         x, y = observations(x, y)
-        self.model, self.coordinates, self.dy, self.progress = model, coordinates, y.shape[1], progress
+        self.model, self.coordinates, self.progress = model, coordinates, progress
+        self.columns, self.dy = x.shape[1], y.shape[1]
         positions = coordinates.positions(x)
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
@@ -102,7 +104,7 @@ class Exact:
         self._lock, self._kept = Lock(), {}
 
     def __call__(self, x: np.ndarray) -> Prediction:
-        xt = to_model(self.model, self.frame(self.coordinates.positions(np.asarray(x, np.float64))))
+        xt = to_model(self.model, self.frame(self.coordinates.positions(checked_targets(x, self.columns))))
         mesh = local_mesh()
         model, states = self._known(mesh)
         return side_by_side(
@@ -127,11 +129,27 @@ class Exact:
 
 
 def observations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Copies in float64: what a predictor keeps does not change with the user's arrays."""
+    """Copies `x [n d]`, `y [n dy]` in float64: what a predictor keeps does not change with the user's arrays."""
     x, y = np.array(x, np.float64), np.array(y, np.float64)
+    for name, a in {"x": x, "y": y}.items():
+        if a.ndim != 2 or not a.shape[1]:
+            raise ValueError(f"`{name}` must have the shape [rows, columns], at least one column; got {a.shape}.")
+        lost = np.count_nonzero(~np.isfinite(a).all(axis=1))
+        if lost:
+            raise ValueError(f"`{name}` holds NaN or infinity in {lost:,} of {len(a):,} rows: leave these rows out.")
     if len(x) != len(y):
         raise ValueError(f"`x` and `y` must have as many rows as each other, got {len(x)} and {len(y)}.")
     return x, y
+
+
+def checked_targets(x: np.ndarray, columns: int) -> np.ndarray:
+    """Targets in float64. **Raises** `ValueError` unless they are finite, with the columns of the observations."""
+    x = np.asarray(x, np.float64)
+    if x.ndim != 2 or x.shape[1] != columns:
+        raise ValueError(f"`x` must have the shape [n, {columns}], the columns of the observations; got {x.shape}.")
+    if not np.isfinite(x).all():
+        raise ValueError(f"`x` must be finite, got NaN or infinity in row {np.argmin(np.isfinite(x).all(axis=1))}.")
+    return x
 
 
 def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from .normalise import AbstractCoordinates, Frame, Planar, Unscaled
 from .predict import (
     Context,
     Prediction,
+    checked_targets,
     moments,
     observations,
     outputs,
@@ -113,7 +114,7 @@ class Tiled:
 
     **Pitfalls:** features much longer than a cell's surroundings, but not of the trend, are seen only by their slopes.
 
-    **Raises:** as `Exact`, and `ValueError` for no observations, or a target that is not finite.
+    **Raises:** as `Exact`, and `ValueError` for no observations.
     """
 
     def __init__(
@@ -134,7 +135,7 @@ class Tiled:
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
         coordinates = coordinates if normalize else Unscaled(coordinates)
         self.model, self.coordinates, self.size, self.progress = model, coordinates, size, progress
-        self.normalize = normalize
+        self.normalize, self.columns = normalize, x.shape[1]
         self.positions = coordinates.positions(x)
         self.frame = coordinates.frame(self.positions)
         to_model(model, self.positions[:0])
@@ -152,10 +153,7 @@ class Tiled:
         self._whole: Callable[[_Box, np.ndarray], bool] = partial(_small, self.neighbours, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
-        x = np.asarray(x, np.float64)
-        if not np.isfinite(x).all():
-            raise ValueError(f"`x` must be finite, got NaN or infinity in row {np.argmin(np.isfinite(x).all(axis=1))}.")
-        positions = self.coordinates.positions(x)
+        positions = self.coordinates.positions(checked_targets(x, self.columns))
         sums = np.zeros((len(x), 4, self.y.shape[1]))
         with Progress("Predicting", len(x), shown=self.progress) as progress:
             for start in range(0, len(x), BLOCK):
