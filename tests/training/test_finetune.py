@@ -58,5 +58,10 @@ def test_errors(waves, fresh):
         finetune(fresh, x[:100], y[:100], **OPTIONS)
     with pytest.raises(ValueError, match="`gaps` hide none of the observations"):
         finetune(fresh, x, y, gaps=NoGaps(), **OPTIONS)
-    with pytest.raises(ValueError, match="`steps` and `targets` must be at least 1"):
-        finetune(fresh, x, y, steps=0, **OPTIONS)
+    for name in ("steps", "targets", "batch_size"):
+        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
+            finetune(fresh, x, y, **{**OPTIONS, name: 0})
+    with pytest.raises(ValueError, match="`y` holds NaN or infinity in 1 of 600 rows"):
+        finetune(fresh, x, np.where(np.arange(600) == 7, np.nan, y), **OPTIONS)
+    with pytest.raises(ValueError, match="as many rows as each other, got 600 and 599"):
+        finetune(fresh, x, y[1:], **OPTIONS)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..devices import local_mesh
 from ..inference import Tiled, coordinates
-from ..inference.predict import to_model
+from ..inference.predict import observations, to_model
 from ..models import AbstractNeuralProcess
 from ..objectives import nll
 from ..task import Task
@@ -41,7 +41,8 @@ class Finetuned:
 class HeldOut:
     """Scores a model on what is held out, every so many steps of a training, and keeps the best there was.
 
-    **Arguments:** `model`: the one that comes; `loss(model)`: the less the better; `every`: steps between scores.
+    **Arguments:** `model`: the one that comes; `loss(model)`: the less the better; `every`: steps between scores;
+    `steps`: of the whole training.
     """
 
     def __init__(self, model: Any, loss: Callable[[Any], float], every: int, steps: int):
@@ -84,22 +85,24 @@ def finetune(
     **Arguments:** `x [n d]`, `y [n]` or `[n dy]`: the observations, finite. `steps`: of `batch_size` tiles each.
     `gaps`: how the gaps look (default `RoundGaps()`; `MovedGaps(at)` where their shape is known). `coords`,
     `normalize`: as for `NeuralProcessRegressor`. `size`: observations per tile, as later in prediction; `targets`:
-    hidden ones per tile.
-    `seed`: of the gaps and the order of the tasks.
+    hidden ones per tile. `seed`: of the gaps and the order of the tasks.
 
     **Cost:** that of a training step on `batch_size (size + targets)` points, `steps` times.
     **Good values:** 100 to 500 steps. **Pitfalls:** gaps unlike those to be filled teach the wrong thing.
 
-    **Raises:** `ValueError` for fewer than 4 `size` observations, and for gaps that hide none or all.
+    **Raises:** `ValueError` for fewer than 4 `size` observations, values that are not finite, and gaps that hide none
+    or all.
     """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64).reshape(len(x), -1)
+    y = np.asarray(y)
+    x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if len(x) < 4 * size:
         raise ValueError(
             f"Fine-tuning needs at least 4 times `size` observations, {4 * size:,}; got {len(x):,}. "
             "Predict without it, or choose a smaller `size`."
         )
-    if steps < 1 or targets < 1:
-        raise ValueError(f"`steps` and `targets` must be at least 1, got {steps} and {targets}.")
+    for name, value in {"steps": steps, "targets": targets, "batch_size": batch_size}.items():
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}.")
     rng, system = np.random.default_rng(seed), coordinates(coords)
     gaps = RoundGaps() if gaps is None else gaps
     cut = _Cutter(model, x, y, system, normalize, size, targets, rng)
