@@ -90,6 +90,8 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
     assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
     with pytest.raises(ValueError, match="`finetune` must be a number of steps"):
         reg.fit(X, y, finetune=-1)
+    with pytest.raises(ValueError, match="`gaps` say what to fine-tune on, and `finetune` is 0"):
+        reg.fit(X, y, gaps=npax.training.RoundGaps())
 
 
 def test_without_normalising_the_model_sees_the_data_as_they_are(small, tiny, rng):
@@ -328,6 +330,14 @@ def test_an_update_that_fails_changes_nothing(small, rng):
     with pytest.raises(ValueError, match="latitude"):
         reg.update([[0.0, 100.0]], [1.0])
     assert np.array_equal(reg.predict(X[:3]), before)
+
+
+def test_missing_values_of_tables_are_missing(reg):
+    table = pd.DataFrame({"east": pd.array([1, 2, None, 4], "Int64"), "north": 0.0})
+    with pytest.raises(ValueError, match=r"`X` contains NaN or infinity in 1 of 4 rows \(columns east\)"):
+        reg.fit(table, np.arange(4))
+    with pytest.warns(DroppedRows, match="1 of 4 rows"):
+        assert len(reg.fit(table[["north"]], table["east"]).y_) == 3
 
 
 def test_masked_values_are_missing(small, rng):

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..inference import Exact, Tiled, choose, coordinates
@@ -114,6 +114,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"`tile_size` must be a whole number of observations, at least 1; got {self.tile_size!r}.")
         if finetune < 0:
             raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
+        if gaps is not None and not finetune:
+            raise ValueError(
+                "`gaps` say what to fine-tune on, and `finetune` is 0: give it a number of steps, say 200."
+            )
         X, y = self._checked(X, y, reset=True)
         self.model_, self.finetuned_ = _model(self.model, self.normalize), None
         if finetune:
@@ -226,7 +230,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
             if "contains NaN" in str(error) or "contains infinity" in str(error):
-                bad = ~np.isfinite(np.asarray(X, np.float64))
+                bad = ~np.isfinite(check_array(X, dtype="float64", ensure_all_finite=False))
                 names = list(getattr(X, "columns", range(bad.shape[1])))
                 where = ", ".join(str(names[i]) for i in np.flatnonzero(bad.any(axis=0)))
                 raise ValueError(
