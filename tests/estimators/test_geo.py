@@ -173,6 +173,21 @@ def test_refusals(table, points, small):
         interpolate([1, 2], table, small)
 
 
+def test_what_is_missing_or_text_is_refused_by_column(table, tiny):
+    east = pd.Series(pd.array(np.arange(40), "Int64")).where(np.arange(40) != 7)
+    for missing in (table.assign(lon=table["lon"].where(table["lon"] < 3)), table.assign(lon=east)):
+        lost = missing["lon"].isna().sum()
+        words = rf"contains NaN or infinity in {lost} of 40 rows \(columns 'lon'\)"
+        with pytest.raises(ValueError, match="`observations` " + words):
+            interpolate(missing, table, tiny)
+        with pytest.raises(ValueError, match="`target` " + words):
+            interpolate(table, missing, tiny)
+    with pytest.raises(ValueError, match=r"column 'lat' of `target` is not of numbers: could not convert.*'here'"):
+        interpolate(table, table.assign(lat="here"), tiny)
+    with pytest.raises(ValueError, match="column 'temp' of `observations` is not of numbers"):
+        interpolate(table.assign(temp="warm"), table, tiny)
+
+
 def test_lazy_observations_are_computed_and_lazy_tables_of_targets_refused(table, tiny):
     target = table[["lon", "lat"]]
     lazy = dd.from_pandas(table.assign(unused="text"), npartitions=3)

@@ -334,7 +334,7 @@ def test_an_update_that_fails_changes_nothing(small, rng):
 
 def test_missing_values_of_tables_are_missing(reg):
     table = pd.DataFrame({"east": pd.array([1, 2, None, 4], "Int64"), "north": 0.0})
-    with pytest.raises(ValueError, match=r"`X` contains NaN or infinity in 1 of 4 rows \(columns east\)"):
+    with pytest.raises(ValueError, match=r"`X` contains NaN or infinity in 1 of 4 rows \(columns 'east'\)"):
         reg.fit(table, np.arange(4))
     with pytest.warns(DroppedRows, match="1 of 4 rows"):
         assert len(reg.fit(table[["north"]], table["east"]).y_) == 3

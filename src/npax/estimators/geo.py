@@ -15,6 +15,7 @@ from .dates import refuse_dates
 from .degrees import warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .grid import Grid, moment_attributes, points, require
+from .missing import refuse_missing
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def interpolate(
     ys = _names(y, observations)
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
-    places = _columns(table, x, "observations")
+    places = _places(table, x, "observations")
     if coords == "planar":
         warn_of_degrees(x, places, stacklevel=2)
     reg.fit(places, _columns(table, ys, "observations"), finetune=finetune, gaps=gaps)
@@ -139,7 +140,7 @@ def _lazy_table(table):
 
 def _at_points(reg, target, x, ys, include_noise):
     require(target.columns, x, "target")
-    mean, std = reg.predict(_columns(target, x, "target"), return_std=True, include_noise=include_noise)
+    mean, std = reg.predict(_places(target, x, "target"), return_std=True, include_noise=include_noise)
     out = target.copy()
     for i, name in enumerate(ys):
         out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
@@ -243,7 +244,28 @@ class _Block:
         return moments.reshape(*(sizes[d] for d in self.dims), moments.shape[1])
 
 
+def _places(table, x, where):
+    places = _columns(table, x, where)
+    refuse_missing(places, x, f"`{where}`")
+    return places
+
+
 def _columns(table, names, where):
+    """`[n d]`, what is missing NaN. **Raises** `ValueError` naming a column that is not there or not of numbers."""
     require(table.columns, names, where)
     refuse_dates(((name, table[name]) for name in names), f"`{where}`")
-    return np.stack([np.asarray(table[name]) for name in names], axis=1)
+    rules: dict[str, Any] = {
+        "dtype": "float64",
+        "ensure_2d": False,
+        "ensure_all_finite": False,
+        "ensure_min_samples": 0,
+    }
+    columns = []
+    for name in names:
+        try:
+            columns.append(check_array(table[name], **rules))
+        except ValueError as error:
+            raise ValueError(
+                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers."
+            ) from error
+    return np.stack(columns, axis=1)

@@ -19,6 +19,7 @@ from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from .dates import refuse_dates_in
 from .extrapolation import warn_of_extrapolation
+from .missing import refuse_missing
 
 COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
@@ -230,13 +231,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
             if "contains NaN" in str(error) or "contains infinity" in str(error):
-                bad = ~np.isfinite(check_array(X, dtype="float64", ensure_all_finite=False))
-                names = list(getattr(X, "columns", range(bad.shape[1])))
-                where = ", ".join(str(names[i]) for i in np.flatnonzero(bad.any(axis=0)))
-                raise ValueError(
-                    f"`X` contains NaN or infinity in {np.sum(bad.any(axis=1))} of {len(bad)} rows (columns {where}). "
-                    "Leave these rows out."
-                ) from error
+                values = check_array(X, dtype="float64", ensure_all_finite=False)
+                refuse_missing(values, getattr(X, "columns", range(values.shape[1])), "`X`")
             if "could not convert" not in str(error):
                 raise
             text = [str(name) for name, kind in getattr(X, "dtypes", {}).items() if getattr(kind, "kind", "O") in "OSU"]
