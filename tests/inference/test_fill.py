@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import untrained
+from hypothesis import given, strategies as st
 
 import npax
 from npax.inference import fill
-from npax.inference.fill import padded_side
+from npax.inference.fill import _windows, padded_side
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +100,30 @@ def test_the_shipped_model_interpolates_a_plane_and_knows_less_in_a_larger_gap()
     small, large = (found.std()[at] for at in (np.s_[11:13, 11:13], np.s_[44:46, 44:46]))
     assert 2 * small.mean() < large.mean()
     assert jnp.isfinite(found.mean).all()
+
+
+def test_windows_answer_as_the_whole_picture_does(model, rng):
+    y = np.cumsum(rng.standard_normal((130, 50)), axis=0)
+    y, done = np.where(rng.random(y.shape) < 0.6, y, np.nan), []
+    whole = fill(model, y, mirrored=False)
+    parts = fill(model, y, mirrored=False, window=60, advance=done.append)
+    assert len(done) == 3 and np.isclose(sum(done), y.size)
+    away = np.abs(parts.mean - whole.mean) / whole.std()
+    assert np.median(away) < 1e-4 and np.quantile(away, 0.9) < 0.05
+    assert not np.array_equal(parts.mean, whole.mean), "there were no windows"
+    with pytest.raises(ValueError, match="`window` must be at least 48"):
+        fill(model, y, window=47)
+
+
+@given(n=st.integers(1, 500), most=st.integers(48, 300))
+def test_windows_cover_every_pixel_once_and_their_ends_count_for_nothing(n, most):
+    stride, overlap = 4, 24
+    windows, total = _windows(n, most, overlap, stride), np.zeros(n)
+    for part, weights in windows:
+        assert part.start % stride == 0 and part.stop - part.start <= most and len(weights) == part.stop - part.start
+        assert (weights >= 0).all() and np.abs(np.diff(weights)).max(initial=0) < 4 / overlap
+        inner = slice(overlap // 4 if part.start else 0, len(weights) - overlap // 4 if part.stop < n else None)
+        assert np.isclose(weights[inner].sum(), weights.sum())
+        total[part] += weights
+    assert np.allclose(total, 1)
+    assert len(windows) == 1 or n > most // stride * stride

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..inference import fill
+from ..inference.progress import Progress
 from ..models import GridConvCNP
 from ..serialise import load
 from ..training import finetune_pictures
@@ -39,8 +40,8 @@ def fill_gaps(
     complete = sst.fillna(filled.sst_mean)
     ```
 
-    A pretrained network looks at the whole picture at once, at all its scales; nothing is fitted. Each picture of a
-    stack (of times, of depths) is filled by itself.
+    A pretrained network looks at the whole picture at once (in parts beyond 2,048 pixels a side), at all its scales;
+    nothing is fitted. Each picture of a stack (of times, of depths) is filled by itself.
 
     **Arguments:**
 
@@ -52,7 +53,7 @@ def fill_gaps(
     - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
       (`npax.training.finetune_pictures`, which says when that helps; 50 to 200 are good). It takes the field into
       memory.
-    - `progress`: show the progress of the fine-tuning.
+    - `progress`: show how far it is, unless `field` is lazy.
     - `mirrored`: see `npax.inference.fill`, whose cost this has for each picture.
 
     **Returns** a Dataset on the dimensions and coordinates of `field`, whose variables carry its attributes, units
@@ -91,20 +92,22 @@ def fill_gaps(
     if finetune:
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
 
-    def moments(picture):
-        found = fill(net, picture, mirrored=mirrored)
-        return found.mean, found.std(include_noise)
-
     whole = field.chunk(dict.fromkeys(dims, -1)) if field.chunks else field
-    mean, std = xr.apply_ufunc(
-        moments,
-        whole,
-        input_core_dims=[dims],
-        output_core_dims=[dims, dims],
-        vectorize=True,
-        dask="parallelized",
-        output_dtypes=[np.float64, np.float64],
-    )
+    with Progress("filling", field.size, shown=progress and not field.chunks) as bar:
+
+        def moments(picture):
+            found = fill(net, picture, mirrored=mirrored, advance=bar.advance)
+            return found.mean, found.std(include_noise)
+
+        mean, std = xr.apply_ufunc(
+            moments,
+            whole,
+            input_core_dims=[dims],
+            output_core_dims=[dims, dims],
+            vectorize=True,
+            dask="parallelized",
+            output_dtypes=[np.float64, np.float64],
+        )
     found: dict[Any, Any] = {f"{name}_mean": mean, f"{name}_std": std}
     for kind, part in (("mean", mean), ("std", std)):
         part.attrs = moment_attributes(kind, name, field.attrs)
