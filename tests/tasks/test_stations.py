@@ -74,6 +74,20 @@ def test_neighbourhoods_on_the_sphere_do_not_see_the_date_line(rng):
     assert not np.allclose(one.x, neighbourhoods(x, y, size=8, low=2, high=5).x[..., :1], atol=0.1)
 
 
+def test_rounding_errors_are_no_scale(rng):
+    x, alike = rng.uniform(0, 1, (7, 2)), np.full(7, 0.1)
+    assert alike.std() > 0
+    assert np.abs(neighbourhoods(x, alike, size=7, low=2, high=5).y).max() < 1e-9
+    tasks, scaling = days(x, np.tile(alike, (7, 1)), low=2, high=5)
+    assert np.abs(tasks.y).max() < 1e-9 and scaling.y_std == (1.0,)
+
+
+def test_neighbourhoods_refuse_missing_values(rng):
+    y = np.where(np.arange(20) == 3, np.nan, 1.0)
+    with pytest.raises(ValueError, match="`y` holds NaN or infinity in 1 of 20 rows"):
+        neighbourhoods(rng.uniform(size=(20, 2)), y, size=8, low=2, high=5)
+
+
 @pytest.fixture
 def folder(tmp_path, rng):
     """Three data sets of one kind, in three formats and sizes: y is a plane in x and y."""

@@ -40,5 +40,6 @@ class Scaling:
 
 def _mean_and_std(rows):
     rows = np.asarray(rows, np.float64)
-    std = np.nanstd(rows, axis=0)
-    return tuple(np.nanmean(rows, axis=0).tolist()), tuple(np.where(std > 0, std, 1.0).tolist())
+    std, largest = np.nanstd(rows, axis=0), np.nanmax(np.abs(rows), axis=0)
+    varies = std > 1e-13 * largest  # by more than rounding errors
+    return tuple(np.nanmean(rows, axis=0).tolist()), tuple(np.where(varies, std, 1.0).tolist())

@@ -7,7 +7,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from scipy.spatial import KDTree
 
-from ..inference import coordinates
+from ..inference import Standardiser, coordinates
+from ..inference.predict import observations
 from ._base import AbstractTasks
 from .scaling import Scaling
 from .split import check_sizes, split
@@ -107,7 +108,8 @@ def neighbourhoods(
 
     **Pitfalls:** neighbourhoods overlap: centres on either side of a border share stations, so leave a gap.
     """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64).reshape(len(x), -1)
+    y = np.asarray(y)
+    x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if not 2 <= size <= len(x):
         raise ValueError(f"`size` must be between 2 and the number of stations, {len(x):,}; got {size}.")
     system = coordinates(coords)
@@ -118,8 +120,7 @@ def neighbourhoods(
     rows = np.random.default_rng(seed).permutation(rows)[:most]
     near = KDTree(positions).query(positions[rows], size)[1]
     local, values = positions[near], y[near]
-    spread = values.std(axis=1, keepdims=True)
-    values = (values - values.mean(axis=1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
+    values = Standardiser.of(values)(values)
     everywhere = np.ones(near.shape, bool)
     high = size // 2 if high is None else high
     return _stations(system.frame(local)(local), values, everywhere, low=low, high=high, nt=nt)
