@@ -5,7 +5,7 @@ import dataclasses
 
 import numpy as np
 
-from .surroundings import Surroundings
+from .surroundings import Surroundings, half_range
 
 HALF_SPAN = 2.0
 """Models are trained on coordinates in [-2, 2]."""
@@ -55,7 +55,7 @@ class Planar(AbstractCoordinates):
     """Any columns of numbers, each with a unit of its own: each is centred and scaled by itself.
 
     Differences matter and origins do not, so coordinates of 1e9 with differences of 1 are as good as any.
-    A column that is constant in the context is centred and keeps its unit.
+    A column that is constant in the context, but for rounding errors, is centred and keeps its unit.
     """
 
     def positions(self, x):
@@ -169,7 +169,7 @@ def _low_and_half(positions):
     if not positions.shape[-2]:
         return positions.sum(axis=-2), positions.sum(axis=-2)
     low, high = positions.min(axis=-2), positions.max(axis=-2)
-    return low, (high - low) / 2
+    return low, half_range(low, high)
 
 
 def _east_north_up(centroid):

@@ -26,7 +26,7 @@ class Surroundings:
         constant has no end; on the sphere of the larger."""
         places = _mapped(positions, east_north_up)
         low, high = places.min(axis=0), places.max(axis=0)
-        half = (high - low) / 2
+        half = half_range(low, high)
         if east_north_up is not None:
             half = np.full_like(half, half.max() if half.max() > 1e-12 else 0.0)
         margin = np.where(half > 0, BEYOND * half, np.inf)
@@ -36,6 +36,12 @@ class Surroundings:
         """Which of the positions `[n d]` lie outside: `[n]`."""
         places = _mapped(positions, self.east_north_up)
         return np.any((places < self.low) | (places > self.high), axis=1)
+
+
+def half_range(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Half of what lies between; zero where that is no more than rounding errors, which are no scale."""
+    half = (high - low) / 2
+    return np.where(half > np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)), half, 0.0)
 
 
 def _mapped(positions, east_north_up):
