@@ -130,6 +130,8 @@ def test_integers_and_lists_are_taken():
         (lambda: metrics.rmse([[1.0]], [1.0]), "one shape"),
         (lambda: metrics.rmse([], []), "empty"),
         (lambda: metrics.mae([np.nan], [1.0]), "`y` has 1 values that are not finite"),
+        (lambda: metrics.rmse(np.ma.masked_greater([1.0, 9.0], 5.0), [1.0, 1.0]), "`y` has 1 values.* or masked"),
+        (lambda: metrics.crps_samples([1.0], np.ma.masked_greater([[1.0], [9.0]], 5)), "`samples` has 1 .* or masked"),
         (lambda: metrics.nll([1.0], [1.0], [0.0]), "`std` must be above 0"),
         (lambda: metrics.crps([1.0], [1.0], [-1.0]), "`std` must be above 0"),
         (lambda: metrics.coverage([1.0], [1.0], [1.0], level=95.0), "`level`"),

@@ -3,8 +3,9 @@ from numpy.typing import ArrayLike
 
 
 def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.ndarray]:
-    """The arrays in float64, flat: of one shape, not empty, finite; those named in `positive` above zero."""
-    out = {name: np.asarray(value, np.float64) for name, value in arrays.items()}
+    """The arrays in float64, flat: of one shape, not empty, finite and not masked; those named in `positive` above
+    zero."""
+    out = {name: np.ma.filled(np.ma.asarray(value, np.float64), np.nan) for name, value in arrays.items()}
     shapes = {name: value.shape for name, value in out.items()}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"The arguments must have one shape (they are not broadcast), got {shapes}.")
@@ -13,7 +14,7 @@ def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.n
             raise ValueError(f"`{name}` is empty: there is nothing to score.")
         if not np.isfinite(value).all():
             count = np.count_nonzero(~np.isfinite(value))
-            raise ValueError(f"`{name}` has {count} values that are not finite: drop those rows before scoring.")
+            raise ValueError(f"`{name}` has {count} values that are not finite, or masked: drop those rows first.")
         if name in positive and value.min() <= 0:
             raise ValueError(f"`{name}` must be above 0, its smallest value is {value.min()}.")
     return [value.ravel() for value in out.values()]

@@ -31,7 +31,7 @@ def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:
 
     **Shapes:** `y [*shape]`, `samples [n *shape]` with n >= 2. **Cost:** O(n log n) per value.
     """
-    samples = np.asarray(samples, np.float64)
+    samples = np.ma.asarray(samples, np.float64)
     if samples.ndim == 0 or samples.shape[0] < 2:
         raise ValueError(f"`samples` needs at least 2 samples on its first axis, got shape {samples.shape}.")
     n = samples.shape[0]
