@@ -40,7 +40,7 @@ def fill_gaps(
     complete = sst.fillna(filled.sst_mean)
     ```
 
-    A pretrained network looks at the whole picture at once (in parts beyond 2,048 pixels a side), at all its scales;
+    A pretrained network looks at the whole picture at once (in parts beyond 1,536 pixels a side), at all its scales;
     nothing is fitted. Each picture of a stack (of times, of depths) is filled by itself.
 
     **Arguments:**

@@ -26,7 +26,7 @@ def fill(
     y: np.ndarray,
     *,
     mirrored: bool = True,
-    window: int = 2048,
+    window: int = 1536,
     advance: Callable[[float], object] | None = None,
 ) -> Prediction:
     """What a model of pictures says of every pixel, given those that are seen, in the unit of `y`.
