@@ -124,6 +124,15 @@ def test_a_curriculum_keeps_its_proportions_and_starts():
     assert np.allclose(late, [0.375, 0.125, 0.5], atol=0.01)
 
 
+def test_a_curriculum_has_a_beginning():
+    for stages in ((), (Stage(Sines(), 4, start=0.5),)):
+        with pytest.raises(ValueError, match="One of `stages` must have `start` 0"):
+            Curriculum(stages)
+    for stage in (Stage(Sines(), 4, weight=0.0), Stage(Sines(), 0)):
+        with pytest.raises(ValueError, match="`weight` must be above 0 and `batch_size` at least 1"):
+            Curriculum((stage,))
+
+
 def test_a_curriculum_trains_on_its_stages():
     curriculum = Curriculum((Stage(Sines(), 4, 1.0), Stage(Sines(broken=1.0), 4, 1.0)))
     result = train(tasks=curriculum)

@@ -18,9 +18,21 @@ class Curriculum(eqx.Module):
     """Several shapes of tasks in one training: a step draws from one of them, so each is compiled once.
 
     The order is fixed and even: of the stages that have started, the one that lags most behind its weight is next.
+
+    **Raises:** `ValueError` where no stage is there from the start, or weights or batch sizes are not positive.
     """
 
     stages: tuple[Stage, ...]
+
+    def __check_init__(self):
+        if not any(stage.start <= 0 for stage in self.stages):
+            raise ValueError(f"One of `stages` must have `start` 0, got {[stage.start for stage in self.stages]}.")
+        for stage in self.stages:
+            if stage.weight <= 0 or stage.batch_size < 1:
+                raise ValueError(
+                    "`weight` must be above 0 and `batch_size` at least 1 in every stage, "
+                    f"got {stage.weight} and {stage.batch_size}."
+                )
 
     def plan(self, chunks: int) -> np.ndarray:
         """Which stage each of `chunks` equal parts of the training uses: `[chunks]` integers."""
