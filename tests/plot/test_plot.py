@@ -105,6 +105,7 @@ def test_two_panels(coords):
         (lambda ax: plot.field(ax, [1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)), coords="x"), "planar"),
         (lambda ax: plot.points(ax, [1.0], [1.0, 2.0], [1.0]), "one length"),
         (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], level=2.0), "level"),
+        (lambda ax: plot.posterior(ax, [1.0, 2.0], [1.0], [1.0, 2.0]), "one length, got 2, 1 and 2"),
     ],
 )
 def test_bad_input_is_named(call, words, ax):

@@ -47,6 +47,8 @@ def test_attention_maps_show_the_weights_of_a_head(ax):
     assert weights.shape == (2, 6, 3) and np.allclose(weights.sum(axis=-1), 1, atol=1e-5)
     mesh = plot.attention_matrix(ax, xt, xc, weights[1])
     assert np.allclose(mesh.get_array(), weights[1][:, [1, 2, 0]].T)
+    alone = plot.attention_matrix(ax, xt[:1], xc, weights[1][:1])
+    assert np.allclose(alone.get_array()[:, 0], weights[1][0, [1, 2, 0]])
     with pytest.raises(ValueError, match="`weights` must be"):
         plot.attention_matrix(ax, xt, xc, weights[1].T)
 

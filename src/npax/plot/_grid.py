@@ -16,7 +16,9 @@ def checked_grid(x, y, values):
 
 
 def edges(centers):
-    """The borders between cells, given their centres: one more."""
+    """The borders between cells, given their centres: one more. A single cell is one wide."""
+    if len(centers) == 1:
+        return centers[0] + np.array([-0.5, 0.5])
     middle = (centers[1:] + centers[:-1]) / 2
     return np.concatenate([[2 * centers[0] - middle[0]], middle, [2 * centers[-1] - middle[-1]]])
 

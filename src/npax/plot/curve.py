@@ -22,6 +22,8 @@ def posterior(
     if not 0 < level < 1:
         raise ValueError(f"`level` must be between 0 and 1, both excluded, got {level}.")
     x, mean, std = (np.asarray(a, float).ravel() for a in (x, mean, std))
+    if not x.size == mean.size == std.size:
+        raise ValueError(f"`x`, `mean` and `std` must be of one length, got {x.size}, {mean.size} and {std.size}.")
     order = np.argsort(x)
     x, mean, half = x[order], mean[order], ndtri(0.5 + 0.5 * level) * std[order]
     ax.fill_between(x, mean - half, mean + half, color=color, alpha=0.2, linewidth=0, label=f"{level:.0%} interval")
