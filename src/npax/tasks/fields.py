@@ -49,7 +49,7 @@ class FieldPrior(AbstractTasks):
     - values standardised by mean and standard deviation of what is seen, as users' data are.
 
     **Arguments:** `side`: pixels of the square picture, cut out of a torus of twice the side.
-    **Cost:** eight fast Fourier transforms of the torus.
+    **Cost:** fourteen fast Fourier transforms of the torus.
     """
 
     side: int = eqx.field(static=True, default=128)
