@@ -8,6 +8,7 @@ import xarray as xr
 
 import npax
 from npax.inference import fill
+from npax.training import Finetuned
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,15 @@ def test_fine_tuning_is_asked_for_by_the_number_of_steps(model, rng):
     wave[5:9, 5:12] = np.nan
     filled = npax.fill_gaps(xr.DataArray(wave), model=model, finetune=2)
     assert np.isfinite(filled.y_mean).all()
+
+
+def test_the_name_of_the_model_is_kept(field, model, tmp_path, monkeypatch):
+    tuned = Finetuned(untrained.pictures(), 1, [])
+    monkeypatch.setattr("npax.estimators.fill.finetune_pictures", lambda *_, **__: tuned)
+    npax.save(tmp_path / "m.safetensors", model)
+    assert npax.fill_gaps(field[0], model=tmp_path / "m.safetensors").model == str(tmp_path / "m.safetensors")
+    for steps in (0, 1):
+        assert npax.fill_gaps(field[0], model=model, finetune=steps).model == ""
 
 
 def test_dates_and_names_may_be_the_sides_of_a_picture(field, model):

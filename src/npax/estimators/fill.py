@@ -111,7 +111,8 @@ def fill_gaps(
     found: dict[Any, Any] = {f"{name}_mean": mean, f"{name}_std": std}
     for kind, part in (("mean", mean), ("std", std)):
         part.attrs = moment_attributes(kind, name, field.attrs)
-    return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=str(model) if net is not model else "")
+    named = str(model) if isinstance(model, str | Path) else ""
+    return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
 
 
 def _check_even(field, dim):
