@@ -66,17 +66,25 @@ from .task import Task as Task
 from .training import FitResult as FitResult, finetune as finetune, fit as fit
 
 if TYPE_CHECKING:
+    from . import estimators as estimators
     from .estimators import (
         NeuralProcessRegressor as NeuralProcessRegressor,
         fill_gaps as fill_gaps,
         interpolate as interpolate,
     )
 
+_ESTIMATORS = ("NeuralProcessRegressor", "fill_gaps", "interpolate")
+
 
 def __getattr__(name):
     """The estimators, when they are first asked for: scikit-learn imports pandas wherever that is installed."""
-    if name in ("NeuralProcessRegressor", "fill_gaps", "interpolate"):
-        from . import estimators
+    if name != "estimators" and name not in _ESTIMATORS:
+        raise AttributeError(f"module 'npax' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(estimators, name)
-    raise AttributeError(f"module 'npax' has no attribute {name!r}")
+    estimators = import_module(".estimators", __name__)
+    return estimators if name == "estimators" else getattr(estimators, name)
+
+
+def __dir__():
+    return sorted({*globals(), "estimators", *_ESTIMATORS})

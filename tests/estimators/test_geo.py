@@ -275,6 +275,14 @@ def test_importing_npax_imports_no_extra():
     assert npax.interpolate.__module__ == "npax.estimators.geo"
 
 
+def test_estimators_are_there_and_listed_before_they_are_imported():
+    code = "import npax; print({'NeuralProcessRegressor', 'estimators'} <= {*dir(npax)}, npax.estimators.Extrapolation)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.split()[0] == "True" and "Extrapolation" in out.stdout
+    with pytest.raises(AttributeError, match="has no attribute 'Estimator'"):
+        npax.Estimator  # noqa: B018
+
+
 @pytest.mark.parametrize("options", [{}, {"store": True}, {"chunks": True}])
 def test_an_empty_axis_gives_an_empty_map(points, small, options, tmp_path):
     grid = xr.Dataset(coords={"lat": LAT[:0], "lon": LON})
