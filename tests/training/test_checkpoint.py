@@ -94,6 +94,17 @@ def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
     assert path.read_bytes() == b"new"
 
 
+def test_where_folders_cannot_be_opened_files_are_written_all_the_same(tmp_path, monkeypatch):
+    def fail(*_):
+        raise PermissionError("a folder")
+
+    with monkeypatch.context() as patch:  # as on Windows
+        patch.delattr(os, "O_DIRECTORY")
+        patch.setattr(os, "open", fail)
+        write_atomically(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
 def test_leftovers_and_strangers_do_not_disturb(tmp_path):
     Path(tmp_path / "step-000000009.safetensors.partial-1").write_bytes(b"half")
     Path(tmp_path / "step-notanumber.safetensors").write_bytes(b"?")
