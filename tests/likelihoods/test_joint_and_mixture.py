@@ -111,7 +111,7 @@ def test_columns_share_the_part_of_a_mixture():
 
 
 def test_mixture_takes_gaussians():
-    with pytest.raises(TypeError, match="takes Gaussian parts or classes, got Independent"):
+    with pytest.raises(TypeError, match=r"Gaussian parts or classes, got Laplace\. Give the model"):
         mixture(dist.Laplace(jnp.zeros((2, 3, 1)), 1.0).to_event(1))
 
 

@@ -71,7 +71,11 @@ def mixture(parts: dist.Distribution) -> dist.Distribution:
         log_probs = jax.nn.log_softmax(parts.logits, axis=-1)
         return OneHotCategorical(jax.nn.logsumexp(log_probs, axis=0) - jnp.log(float(parts.logits.shape[0])))
     if not (isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)):
-        raise TypeError(f"A mixture takes Gaussian parts or classes, got {type(parts).__name__}.")
+        kind = type(parts.base_dist if isinstance(parts, dist.Independent) else parts).__name__
+        raise TypeError(
+            f"A mixture takes Gaussian parts or classes, got {kind}. Give the model another likelihood, such as "
+            "HeteroscedasticGaussian."
+        )
     loc, scale = (jnp.moveaxis(jnp.asarray(a), 0, -2) for a in (parts.base_dist.loc, parts.base_dist.scale))
     weights = dist.Categorical(logits=jnp.zeros(loc.shape[:-1]))
     return dist.MixtureSameFamily(weights, dist.Normal(loc, scale).to_event(1))
