@@ -150,6 +150,20 @@ def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
         assert list(np.asarray(found["site"])) == ["p", "q"]
 
 
+def test_strategy_and_noise_are_those_of_the_library(observations, weights, tmp_path):
+    pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0]}).to_csv(tmp_path / "points.csv", index=False)
+    out = tmp_path / "out.csv"
+    result = predict(
+        observations, weights, "--at", tmp_path / "points.csv", "-o", out, "--strategy", "tiled", "--no-noise"
+    )
+    assert result.exit_code == 0 and "tiled" in result.output, result.output
+    table = pd.read_csv(observations)
+    reg = npax.NeuralProcessRegressor(str(weights), strategy="tiled")
+    reg.fit(table[["lon", "lat"]].to_numpy(), table["temp"].to_numpy())
+    _, std = reg.predict(np.array([[0.5, 1.0], [1.5, 2.0]]), return_std=True, include_noise=False)
+    np.testing.assert_allclose(pd.read_csv(out)["temp_std"], std, rtol=1e-4)
+
+
 def test_endings_in_capitals_are_endings(observations, weights, tmp_path):
     capitals, points = observations.rename(tmp_path / "OBS.CSV"), pd.read_csv(tmp_path / "OBS.CSV")[["lon", "lat"]]
     found = []
@@ -256,7 +270,7 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
 def test_train_saves_weights_with_a_card(weights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _replace_training(monkeypatch, npax.load(weights))
-    result = run("train", "gp-universal", "--steps", 4, "--seed", 3)
+    result = run("train", "gp_universal", "--steps", 4, "--seed", 3)
     assert result.exit_code == 0, result.output
     card = npax.serialise.load_card("gp-universal.safetensors")
     assert (card["steps"], card["seed"], card["validation"]) == (4, 3, {"all": 1.0})

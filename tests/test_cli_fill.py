@@ -50,8 +50,20 @@ def test_sides_without_numbers_are_drawn(field, weights, tmp_path, side):
     assert (tmp_path / "side.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_options_are_those_of_the_library(field, weights, tmp_path):
+    out, plot = tmp_path / "[o].nc", tmp_path / "o.png"
+    result = run("fill", field, "-o", out, "--plot", plot, "--model", weights, "--dims", "lon", "time", "--no-noise")
+    assert result.exit_code == 0, result.output
+    assert "[o].nc" in result.output and plot.read_bytes().startswith(b"\x89PNG")
+    expected = npax.fill_gaps(xr.load_dataset(field).sst, dims=["lon", "time"], model=weights, include_noise=False)
+    np.testing.assert_allclose(xr.load_dataset(out).sst_std, expected.sst_std)
+
+
 def test_wrong_input(field, weights, tmp_path):
     refused(run("fill", field, "--y", "sst"), "Say what to write")
+    xr.load_dataset(field).assign(ice=1.0).to_netcdf(tmp_path / "two.nc")
+    refused(run("fill", tmp_path / "two.nc", "-o", tmp_path / "o.nc"), "Say by --y", "sst, ice")
+    refused(run("fill", field, "-o", tmp_path / "o.nc", "--dims", "lat", "depth"), "depth")
     refused(run("fill", field, "--y", "ice", "-o", tmp_path / "o.nc"), "no variable 'ice'", "sst")
     refused(run("fill", field, "--y", "sst", "-o", tmp_path / "o.csv"), "must end in .nc or .zarr")
     refused(run("fill", tmp_path / "none.nc", "--y", "sst", "-o", tmp_path / "o.nc"), "no file")

@@ -12,7 +12,7 @@ import jax
 import typer
 from rich.console import Console
 
-out = Console(highlight=False)
+out = Console(highlight=False, markup=False)
 err = Console(stderr=True, highlight=False)
 
 LARGE_PAGES = "glibc.malloc.hugetlb=1"

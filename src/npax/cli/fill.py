@@ -4,12 +4,14 @@ from typing import Annotated
 import typer
 
 from ._process import clear_errors, err, out
-from .predict import Coords
+from .predict import Coords, Noise
 
 
 def fill(
     field: Annotated[Path, typer.Argument(help="The field with gaps (NaN): .nc or .zarr.", show_default=False)],
-    y: Annotated[str, typer.Option(help="The variable to fill.", show_default=False)],
+    y: Annotated[
+        str | None, typer.Option(help="The variable to fill.", show_default="the only one of the file")
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="What to write: .nc or .zarr.", show_default=False)
     ] = None,
@@ -25,6 +27,11 @@ def fill(
     finetune: Annotated[
         int, typer.Option(min=0, metavar="STEPS", help="Adapt the model to the field first; 100 is good.")
     ] = 0,
+    dims: Annotated[
+        tuple[str, str] | None,
+        typer.Option(help="The two dimensions of a picture.", metavar="ROWS COLUMNS", show_default="the last two"),
+    ] = None,
+    noise: Noise = True,
 ) -> None:
     """Fill the gaps of a field on a grid, such as a satellite's picture under clouds, and say how sure that is.
 
@@ -32,8 +39,8 @@ def fill(
 
       npax fill sst.nc --y sst -o filled.nc --plot filled.png
 
-    A picture is the last two dimensions of the variable; those of a stack (of times, of depths) are filled one by one.
-    Writes the variables Y_mean and Y_std, at all pixels: the mean and the standard deviation of a new observation.
+    The pictures of a stack (of times, of depths) are filled one by one. Writes the variables Y_mean and Y_std, at all
+    pixels: the mean and the standard deviation of a new observation (--no-noise: of the noiseless field).
     """
     with clear_errors():
         from . import tables
@@ -49,19 +56,28 @@ def fill(
         if plot is not None:
             checked_plot(plot)
         found = tables.read_grid(field)
+        y = _only(found, field) if y is None else y
         if y not in found.data_vars:
             raise ValueError(f"'{field}' has no variable '{y}'; it has: {', '.join(map(str, found.data_vars))}.")
 
         from ..estimators import fill_gaps
 
-        filled = fill_gaps(found, y, model=model, finetune=finetune, progress=err.is_terminal)
+        options = {"model": model, "finetune": finetune, "include_noise": noise, "progress": err.is_terminal}
+        filled = fill_gaps(found, y, dims=dims, **options)
         seen = found[y].notnull()
         if output is not None:
             tables.write(filled, output)
             out.print(f"filled: {output}", soft_wrap=True)
         if plot is not None:
-            first = dict.fromkeys(filled[f"{y}_mean"].dims[:-2], 0)
-            down, across = filled[f"{y}_mean"].dims[-2:]
+            down, across = filled[f"{y}_mean"].dims[-2:] if dims is None else dims
+            first = {dim: 0 for dim in filled.dims if dim not in (down, across)}
             draw_grid(filled.isel(first), (str(across), str(down)), y, coords.value, plot)
             out.print(f"picture: {plot}", soft_wrap=True)
         err.print(f"{int(seen.sum()):,} of {seen.size:,} pixels were seen.")
+
+
+def _only(dataset, path):
+    names = list(map(str, dataset.data_vars))
+    if len(names) != 1:
+        raise ValueError(f"Say by --y which variable of '{path}' to fill; it has: {', '.join(names) or 'none'}.")
+    return names[0]

@@ -13,6 +13,15 @@ class Coords(enum.StrEnum):
     latlon = "latlon"
 
 
+class Strategy(enum.StrEnum):
+    auto = "auto"
+    exact = "exact"
+    tiled = "tiled"
+
+
+Noise = Annotated[bool, typer.Option(help="Standard deviation of a new observation, or of the noiseless function.")]
+
+
 def predict(
     observations: Annotated[
         Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet, .nc or .zarr.", show_default=False)
@@ -50,6 +59,10 @@ def predict(
             min=0, metavar="STEPS", help="Adapt the model to the observations first, from about 1,000 on; 200 is good."
         ),
     ] = 0,
+    strategy: Annotated[
+        Strategy, typer.Option(help="Every place sees all observations, or those around it; auto: by cost.")
+    ] = Strategy.auto,
+    noise: Noise = True,
 ) -> None:
     """Predict values and their uncertainty anywhere, from a table of observations.
 
@@ -64,8 +77,9 @@ def predict(
     A .zarr folder is written block by block: memory stays bounded, and whatever ends the process (Ctrl-C, a crash), the
     same command goes on where it stopped.
 
-    Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation. Where the
-    points to predict at have a column Y too, the prediction is scored on it.
+    Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
+    of the function that is observed with noise). Where the points to predict at have a column Y too, the prediction is
+    scored on it.
     """
     with clear_errors():
         from . import tables
@@ -92,7 +106,8 @@ def predict(
 
         from ..estimators import interpolate
 
-        options = {"coords": coords.value, "model": model, "finetune": finetune, "progress": err.is_terminal}
+        options = {"coords": coords.value, "model": model, "finetune": finetune, "strategy": strategy.value}
+        options |= {"include_noise": noise, "progress": err.is_terminal}
         try:
             if store is not None:
                 prediction = interpolate(observed, tables.as_grid(target, x), x=x, y=y, store=store, **options)

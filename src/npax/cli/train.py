@@ -61,6 +61,7 @@ def train(
     A preset is a function of npax.training.presets: read it there, or write your own around npax.fit.
     """
     known = trainings()
+    preset = preset.replace("_", "-")
     if preset not in known:
         fail(f"There is no preset '{preset}'; there is: {', '.join(known)}.")
     folder = Path("runs") / preset if checkpoint is None else checkpoint
