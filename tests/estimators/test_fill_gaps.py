@@ -95,6 +95,7 @@ def test_clear_errors(field, model):
     uneven = field.assign_coords(lat=np.cumsum(np.arange(10.0)))
     for error, match, call in (
         (ValueError, "not evenly spaced", lambda: npax.fill_gaps(uneven, model=model)),
+        (ValueError, "not evenly spaced", lambda: npax.fill_gaps(field.assign_coords(lat=np.ones(10)), model=model)),
         (ValueError, "two dimensions", lambda: npax.fill_gaps(field, dims=["lat"], model=model)),
         (ValueError, "depth", lambda: npax.fill_gaps(field, dims=["lat", "depth"], model=model)),
         (ValueError, "`y` must name", lambda: npax.fill_gaps(field.to_dataset(), model=model)),

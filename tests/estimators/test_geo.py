@@ -167,6 +167,9 @@ def test_refusals(table, points, small):
         npax.interpolate(table, table, ["lat", "lon"], "temp", coords="latlon", model=small)
     with pytest.raises(ValueError, match="`y` must name"):
         npax.interpolate(table, table, model=small)
+    for empty in ({"x": []}, {"y": []}):
+        with pytest.raises(ValueError, match=f"`{next(iter(empty))}` must name at least one column"):
+            npax.interpolate(table, table, **{"x": ["lon", "lat"], "y": "temp", "model": small, **empty})
     with pytest.raises(TypeError, match="`target` must be"):
         interpolate(table, LON, small)
     with pytest.raises(TypeError, match="`observations` must be"):

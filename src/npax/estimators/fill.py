@@ -123,7 +123,7 @@ def _check_even(field, dim):
     at = np.asarray(field[dim])
     steps = np.diff(at.astype("int64" if at.dtype.kind in "mM" else float))
     middle = np.median(steps)
-    if not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle)):
+    if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle)):
         raise ValueError(
             f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}. "
             "Use npax.interpolate, which takes any coordinates."

@@ -88,6 +88,9 @@ def interpolate(
     if coords == "latlon" and len(x) == 2 and str(x[0]).lower().startswith("lat"):
         raise ValueError(f'With `coords="latlon"`, `x` names longitude first, then latitude; got {x}.')
     ys = _names(y, observations)
+    for argument, names in (("x", x), ("y", ys)):
+        if not names:
+            raise ValueError(f"`{argument}` must name at least one column, got {names}.")
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
     places = _places(table, x, "observations")
