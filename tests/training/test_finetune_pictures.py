@@ -12,7 +12,7 @@ import untrained
 import npax
 from npax.objectives import hidden_pixels_nll, picture_nll
 from npax.tasks import FieldPrior, HiddenPixels
-from npax.training import finetune_pictures
+from npax.training import Finetuned, finetune_pictures
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,9 @@ def test_held_out_pixels_are_never_seen_in_training(waves, monkeypatch):
     module = sys.modules[finetune_pictures.__module__]
     kept = {}
 
-    def fit(model, tasks, **options):
+    def record(model, tasks, *more, **options):
         kept["seen"] = np.asarray(tasks.seen)[0]
+        return Finetuned(model, 0, [])
 
     squares = module._squares
 
@@ -44,7 +45,7 @@ def test_held_out_pixels_are_never_seen_in_training(waves, monkeypatch):
         kept["wanted"] = wanted[0]
         return squares(rng, side, y, mask, wanted)
 
-    monkeypatch.setattr(module, "fit", fit)
+    monkeypatch.setattr(module, "fit_and_keep_best", record)
     monkeypatch.setattr(module, "_squares", recorded)
     finetune_pictures(untrained.pictures(), waves, steps=1, progress=False)
     assert kept["wanted"].any() and not (kept["wanted"] & kept["seen"]).any()

@@ -1,10 +1,11 @@
 """Training: `fit`, optimisers, checkpoints."""
 
 from .checkpoint import DamagedFile as DamagedFile
-from .finetune import Finetuned as Finetuned, finetune as finetune
+from .finetune import finetune as finetune
 from .finetune_pictures import finetune_pictures as finetune_pictures
 from .fit import FitResult as FitResult, fit as fit
 from .gaps import AbstractGaps as AbstractGaps, MovedGaps as MovedGaps, RoundGaps as RoundGaps
+from .held_out import Finetuned as Finetuned
 from .optimizers import (
     adamw as adamw,
     muon as muon,

@@ -1,63 +1,22 @@
 """Fine-tuning: a pretrained model adapts to one data set before it fills the gaps of it."""
 
-import dataclasses
-import functools
-from collections.abc import Callable
-from typing import Any
-
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 
-from ..devices import local_mesh
 from ..inference import Tiled, coordinates
 from ..inference.predict import observations, to_model
 from ..models import AbstractNeuralProcess
 from ..objectives import nll
 from ..task import Task
 from ..tasks import ArrayTask
-from .fit import fit
 from .gaps import AbstractGaps, RoundGaps
-from .optimizers import adamw
+from .held_out import Finetuned, fit_and_keep_best
 
 VIEWS = 12
 """Sets of gaps cut for training."""
 VALIDATION = 256
 """Tasks on which the model to keep is chosen."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Finetuned:
-    """What `finetune` returns: the `model` that was best on held-out gaps, the number of `steps` after which it was
-    (0: the model as it came), and `validation`: pairs of step and negative log-likelihood on those gaps."""
-
-    model: Any
-    steps: int
-    validation: list[tuple[int, float]]
-
-
-class HeldOut:
-    """Scores a model on what is held out, every so many steps of a training, and keeps the best there was.
-
-    **Arguments:** `model`: the one that comes; `loss(model)`: the less the better; `every`: steps between scores;
-    `steps`: of the whole training.
-    """
-
-    def __init__(self, model: Any, loss: Callable[[Any], float], every: int, steps: int):
-        self.loss, self.every, self.steps = loss, every, steps
-        first = loss(model)
-        self.best = Finetuned(model, 0, [(0, first)])
-        self.lowest = first
-
-    def score(self, model: Any) -> None:
-        """To be called after each `every` steps, and after the last."""
-        scores = self.best.validation
-        scores.append((min(scores[-1][0] + self.every, self.steps), self.loss(model)))
-        step, loss = scores[-1]
-        if loss < self.lowest:
-            self.best, self.lowest = Finetuned(model, step, scores), loss
 
 
 def finetune(
@@ -117,22 +76,20 @@ def finetune(
         raise ValueError("`gaps` always hide the same observations: none is left for training. Choose others.")
 
     every = max(1, steps // 8)
-    held = HeldOut(model, functools.partial(_score, tasks=validation), every, steps)
-    fit(
+    return fit_and_keep_best(
         model,
         ArrayTask(_joined(views)),
+        validation,
+        nll,
         steps=steps,
-        key=jr.key(seed),
+        every=every,
         batch_size=batch_size,
-        objective=nll,
-        optimizer=adamw(steps, learning_rate),
-        evaluate=held.score,
-        evaluate_every=every,
-        devices=list(local_mesh().devices.flat),
+        learning_rate=learning_rate,
+        seed=seed,
+        together=16,
         chunk=every,
         progress=progress,
     )
-    return held.best
 
 
 class _Cutter:
@@ -178,12 +135,3 @@ def _draw(gaps, rng, positions, system, attempts=100):
         f"`gaps` hide none of the observations, or more than half of them, {attempts} times in a row. "
         "Choose gaps that lie among the observations and leave most of them."
     )
-
-
-def _score(model, tasks):
-    return float(_mean_nll(model, tasks))
-
-
-@eqx.filter_jit
-def _mean_nll(model, tasks):
-    return jnp.mean(jax.lax.map(lambda task: nll(model, task), tasks, batch_size=16))

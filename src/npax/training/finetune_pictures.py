@@ -1,21 +1,14 @@
 """Fine-tuning of a model of pictures on the pictures whose gaps it is to fill."""
 
-import functools
-
-import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 
-from ..devices import local_mesh
 from ..inference import Standardiser
 from ..models import GridConvCNP
 from ..objectives import hidden_pixels_nll
 from ..tasks import HiddenPixels, MovedGapsTask
-from .finetune import Finetuned, HeldOut
-from .fit import fit
-from .optimizers import adamw
+from .held_out import Finetuned, fit_and_keep_best
 
 VALIDATION = 16
 """Squares on which the model to keep is chosen."""
@@ -67,22 +60,20 @@ def finetune_pictures(
     tasks = MovedGapsTask(pictures, jnp.asarray(seen & ~held_out), side)
     validation = _squares(rng, side, pictures, seen & ~held_out, held_out)
     every = max(1, -(-steps // 4))
-    held = HeldOut(model, functools.partial(_score, pictures=validation), every, steps)
-    fit(
+    return fit_and_keep_best(
         model,
         tasks,
+        validation,
+        hidden_pixels_nll,
         steps=steps,
-        key=jr.key(seed),
+        every=every,
         batch_size=batch_size,
-        objective=hidden_pixels_nll,
-        optimizer=adamw(steps, learning_rate),
-        evaluate=held.score,
-        evaluate_every=every,
-        devices=list(local_mesh().devices.flat),
+        learning_rate=learning_rate,
+        seed=seed,
+        together=1,
         chunk=min(every, 5),
         progress=progress,
     )
-    return held.best
 
 
 def _standard(picture, mask):
@@ -116,12 +107,3 @@ def _squares(rng, side, y, mask, wanted):
         cut = (picture, *(slice(a, a + side) for a in start))
         cuts.append(HiddenPixels(y[cut], jnp.asarray(mask[cut]), jnp.asarray(wanted[cut])))
     return jax.tree.map(lambda *parts: jnp.stack(parts), *cuts)
-
-
-def _score(model, pictures):
-    return float(_mean_nll(model, pictures))
-
-
-@eqx.filter_jit
-def _mean_nll(model, pictures):
-    return jnp.mean(jax.lax.map(lambda picture: hidden_pixels_nll(model, picture), pictures))
