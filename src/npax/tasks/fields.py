@@ -8,7 +8,6 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, Scalar
 
 from ._base import AbstractTasks
-from .pixels import pixel_coordinates
 
 
 class Picture(eqx.Module):
@@ -22,16 +21,6 @@ class Picture(eqx.Module):
     mask: Bool[Array, "*batch rows columns"]
     function: Float[Array, "*batch rows columns 1"]
     noise: Float[Array, "*batch"]
-
-    @property
-    def xc(self) -> Float[Array, "pixels 2"]:
-        """Where it is seen, or may be: every node."""
-        return pixel_coordinates(*self.mask.shape[-2:], spacing=1.0)
-
-    @property
-    def xt(self) -> Float[Array, "pixels 2"]:
-        """Where it is asked for: every node."""
-        return self.xc
 
 
 class FieldPrior(AbstractTasks):

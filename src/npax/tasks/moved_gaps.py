@@ -7,7 +7,6 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ._base import AbstractTasks
-from .pixels import pixel_coordinates
 
 
 class HiddenPixels(eqx.Module):
@@ -19,16 +18,6 @@ class HiddenPixels(eqx.Module):
     y: Float[Array, "*batch rows columns dy"]
     mask: Bool[Array, "*batch rows columns"]
     wanted: Bool[Array, "*batch rows columns"]
-
-    @property
-    def xc(self) -> Float[Array, "pixels 2"]:
-        """Every pixel."""
-        return pixel_coordinates(*self.mask.shape[-2:], spacing=1.0)
-
-    @property
-    def xt(self) -> Float[Array, "pixels 2"]:
-        """Every pixel."""
-        return self.xc
 
 
 class MovedGapsTask(AbstractTasks):

@@ -316,15 +316,15 @@ def _groups(stage, mesh):
     share = -(-stage.batch_size // mesh.size)
     if mesh.devices.flat[0].platform != "cpu":
         return share, 1
-    most = POINTS * cores_each() // max(1, eqx.filter_eval_shape(_points, stage.tasks).shape[0])
+    most = POINTS * cores_each() // max(1, _points(stage.tasks))
     groups = -(-share // max(1, most))
     return -(-share // groups), groups
 
 
 def _points(tasks):
-    """Where a task has its context and its targets."""
-    task = tasks.sample(jr.key(0))
-    return jnp.concatenate([task.xc, task.xt])
+    """How many points a task has: as many as its masks have entries."""
+    task = eqx.filter_eval_shape(tasks.sample, jr.key(0))
+    return sum(leaf.size for leaf in jax.tree.leaves(task) if leaf.dtype == bool)
 
 
 def _progress_bar(shown):
