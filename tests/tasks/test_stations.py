@@ -134,7 +134,8 @@ def test_a_model_trains_on_a_directory_and_predicts(folder, getkey):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("east,north\n1,2\n", r"d\.csv' has no 'lead'; it has: east, north"),
+        ("east,north\n1,2\n", r"d\.csv' has no column 'lead'; it has: east, north"),
+        ("east,north,lead\n2020-01-31,2,3\n2020-02-01,3,4\n", r"d\.csv' holds dates"),
         ("east,north,lead\n1,2,high\n2,3,4\n", r"'lead' of '.*d\.csv' is not of numbers"),
         ("east,north,lead\n1,,3\n2,3,4\n", r"d\.csv' has 1 rows where east, north is NaN"),
         ("east,north,lead\n1,2,\n2,3,4\n", r"d\.csv' has 1 values of lead"),

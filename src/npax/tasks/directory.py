@@ -11,8 +11,6 @@ import numpy as np
 from ..inference import Standardiser, coordinates
 from .stations import StationTask
 
-READERS = (".csv", ".parquet", ".nc", ".zarr")
-
 
 def from_directory(
     path: str | Path,
@@ -51,9 +49,11 @@ def from_directory(
     folder, xs, ys = Path(path), *([names] if isinstance(names, str) else list(names) for names in (x, y))
     if not folder.is_dir():
         raise FileNotFoundError(f"`path` must be a directory, and there is no '{folder}'.")
-    files = sorted(file for file in folder.iterdir() if file.suffix.lower() in READERS)
+    from ..data.tables import SUFFIXES, ending  # needs pandas and xarray
+
+    files = sorted(file for file in folder.iterdir() if ending(file) in SUFFIXES)
     if not files:
-        raise FileNotFoundError(f"'{folder}' holds none of {', '.join(READERS)}: put one file per data set there.")
+        raise FileNotFoundError(f"'{folder}' holds none of {', '.join(SUFFIXES)}: put one file per data set there.")
     parts = [_points(file, xs, ys, coords) for file in files]
     n = max(len(values) for _, values in parts)
     locations = jnp.asarray(np.stack([_padded(a, n) for a, _ in parts]), jnp.float32)
@@ -64,12 +64,13 @@ def from_directory(
 
 def _points(file, x, ys, coords):
     """Locations and values of a file, as a model wants them."""
-    table = _read(file)
-    for name in (*x, *ys):
-        if name not in table:
-            raise ValueError(f"'{file}' has no '{name}'; it has: {', '.join(map(str, table.columns))}.")
-        if not np.issubdtype(np.asarray(table[name]).dtype, np.number):
-            raise ValueError(f"'{name}' of '{file}' is not of numbers: correct the file or leave the column out.")
+    from ..data.tables import as_table, check_columns, read
+
+    found = read(file)
+    table = as_table(found)
+    if table is not found:
+        found.close()
+    check_columns(table, [*x, *ys], file)
     locations, values = (table[names].to_numpy(np.float64) for names in (x, ys))
     bad = ~np.isfinite(locations).all(axis=1)
     if bad.any():
@@ -83,28 +84,6 @@ def _points(file, x, ys, coords):
     except ValueError as error:
         raise ValueError(f"'{file}': {error}") from error
     return system.frame(positions)(positions), Standardiser.of(values[there])(values[there])
-
-
-def _read(file):
-    try:
-        import pandas as pd
-        import xarray as xr
-    except ImportError as error:
-        raise ImportError("Reading tables and grids needs pandas and xarray: pip install 'npax[geo]'.") from error
-    try:
-        match file.suffix.lower():
-            case ".csv":
-                return pd.read_csv(file)
-            case ".parquet":
-                return pd.read_parquet(file)
-            case ".nc":
-                with xr.open_dataset(file) as dataset:
-                    return dataset.to_dataframe().reset_index()
-            case _:
-                with xr.open_zarr(file) as dataset:
-                    return dataset.to_dataframe().reset_index()
-    except (ValueError, OSError, KeyError) as error:  # of pandas: no columns, no table, no text
-        raise ValueError(f"'{file}' cannot be read: {error}") from error
 
 
 def _padded(rows, n):
