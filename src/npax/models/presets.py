@@ -240,7 +240,9 @@ def field_universal(*, key: PRNGKeyArray) -> GridConvCNP:
 
     Its head tells the function from the noise. It sees 64 pixels a side at the coarsest of its six levels.
     """
-    return GridConvCNP(2, 1, spacing=1.0, extent=128.0, likelihood=FunctionAndNoise(1), key=key)
+    return GridConvCNP(
+        2, 1, spacing=1.0, extent=128.0, blocks=(1, 1, 2, 2, 2, 3), likelihood=FunctionAndNoise(1), key=key
+    )
 
 
 def _attentive(size, decoder):

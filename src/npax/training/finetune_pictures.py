@@ -70,7 +70,7 @@ def finetune_pictures(
         batch_size=batch_size,
         learning_rate=learning_rate,
         seed=seed,
-        together=1,
+        together=None,
         chunk=min(every, 5),
         progress=progress,
     )

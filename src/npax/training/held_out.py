@@ -36,14 +36,14 @@ def fit_and_keep_best(
     batch_size: int,
     learning_rate: float,
     seed: int,
-    together: int,
+    together: int | None,
     chunk: int,
     progress: bool,
 ) -> Finetuned:
     """Trains on `tasks`, scores on those that are `held_out` (stacked) before, every so many steps, and at the end.
 
-    **Arguments:** `objective(model, task)`: of training and scores; `together`: tasks that are scored at a time; the
-    others as for `fit`.
+    **Arguments:** `objective(model, task)`: of training and scores; `together`: tasks that are scored at a time, by
+    `vmap`; None: one, without. The others as for `fit`.
     """
 
     @eqx.filter_jit
