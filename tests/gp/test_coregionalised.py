@@ -78,3 +78,18 @@ def test_the_fit_finds_what_the_data_were_drawn_from(gp, rng):
     assert float(prediction.variance.min()) >= 0.9 * float(np.exp(found.log_noise))
     alone = maximum_likelihood_gp(Task.of(x[:0], y[:0], z, np.zeros((40, 2))))
     assert np.isfinite(alone.mean).all() and np.allclose(alone.mean, 0)
+
+
+def test_short_length_scales_are_not_taken_for_noise(rng):
+    """Where a climb from length scales of 1 ends with noise alone."""
+    x = rng.uniform(-1, 1, (150, 4))
+    scales, noise = np.log([0.1, 1.0, 0.3, 1.0]), np.log(0.01)
+    away = (x[:, None] - x) / np.exp(scales)
+    kernel = np.exp(-0.5 * np.sum(away**2, axis=-1)) + 0.01 * np.eye(150)
+    y = np.linalg.cholesky(kernel) @ rng.standard_normal((150, 1))
+    mask = np.ones(150, bool)
+    found = maximum_likelihood(*map(jax.device_put, (x.astype(np.float32), y.astype(np.float32), mask)))
+    with jax.enable_x64(True):
+        true = CoregionalisedGP(*map(jax.device_put, (scales, np.zeros(1), np.asarray(noise), np.zeros(0))))
+        evidence = [float(posterior(one, x, y, x[:0], mask)[2]) for one in (found, true)]
+    assert evidence[0] > evidence[1]
