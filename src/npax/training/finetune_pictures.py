@@ -39,8 +39,8 @@ def finetune_pictures(
     **Cost:** a step takes about 0.6 s for each square on a CPU core. **Good values:** 50 to 200 steps.
 
     **Pitfalls:** one small picture teaches little, and what lies in the gaps may differ from what lies beside them: on
-    the satellite's picture of `benchmarks/heaton.py` 100 steps gain on clear pixels that are hidden (CRPS 0.75 to 0.74
-    and 1.13 to 1.09, two kinds of gaps) and lose under the clouds themselves (0.80 to 0.93).
+    the satellite's picture of `benchmarks/heaton.py` 100 steps gain on clear pixels that are hidden (CRPS 0.745 to
+    0.741) and lose under the clouds themselves (0.81 to 0.92).
 
     **Raises:** `ValueError` where there are no gaps, or nothing but gaps, or a picture is smaller than 16 pixels.
     """
