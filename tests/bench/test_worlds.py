@@ -42,7 +42,7 @@ def test_a_process_fitted_to_each_task_is_a_row(waves, rows, tmp_path):
     _, nll = read(tmp_path / "results" / f"{Run('waves', 'gp', TASKS).name}.jsonl")
     np.testing.assert_allclose(nll["waves"].mean(), result.nll, rtol=1e-5)
     task = jax.tree.map(lambda a: jax.device_put(np.asarray(a)[0]), benchmark.batches["waves"])
-    log_prob = jax.jit(lambda prediction, y: prediction.log_prob(y))(npax.gp.maximum_likelihood_gp(task), task.yt)
+    log_prob = jax.jit(lambda prediction, y: prediction.log_prob(y))(npax.gp.maximum_a_posteriori_gp(task), task.yt)
     own = -np.mean(np.asarray(log_prob), where=np.asarray(task.mask_t)) / 2  # per value, of which there are two
     assert float(own) == pytest.approx(float(nll["waves"][0, 0]), abs=0.02)
     text = report(tmp_path / "results")

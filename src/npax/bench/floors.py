@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from tinygp.kernels import Kernel
 
-from ..gp import bayes_mixture, maximum_likelihood_gp, oracle
+from ..gp import bayes_mixture, maximum_a_posteriori_gp, oracle
 from ..inference import bucket
 from ..task import Task
 from ..tasks import AbstractGPTask
@@ -47,7 +47,7 @@ def score_gp(batch: Task) -> Scores:
         task = jax.tree.map(lambda a, i=i: a[i], batch)
         first = jnp.argsort(~task.mask_c, stable=True)[: min(bucket(int(size)), len(task.mask_c))]
         cut = Task(task.xc[first], task.yc[first], task.mask_c[first], task.xt, task.yt, task.mask_t)
-        parts.append({name: value[None] for name, value in _score_gp(maximum_likelihood_gp(cut), cut).items()})
+        parts.append({name: value[None] for name, value in _score_gp(maximum_a_posteriori_gp(cut), cut).items()})
     return concatenate(parts)
 
 
