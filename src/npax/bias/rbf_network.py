@@ -1,3 +1,5 @@
+import math
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -5,6 +7,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ._base import AbstractBias
 from .distance import distance
+from .exponential import exp2_nonpositive
+
+LOG2_E = math.log2(math.e)
 
 
 class RBFNetworkBias(AbstractBias):
@@ -37,12 +42,16 @@ class RBFNetworkBias(AbstractBias):
 @jax.custom_vjp
 def _network(a, b, c, r: Float[Array, "nq nk"]) -> Float[Array, "heads nq nk"]:
     def head(parameters):
-        terms = [a_s * jnp.exp(-jnp.abs(b_s) * jnp.square(r - c_s)) for a_s, b_s, c_s in zip(*parameters, strict=True)]
+        terms = [a_s * _basis(b_s, r - c_s) for a_s, b_s, c_s in zip(*parameters, strict=True)]
         return sum(terms[1:], start=terms[0])
 
     # One head after another: with scalar parameters XLA's CPU backend vectorises the exponentials, 7 times faster. In
     # Python, since a loop of XLA's takes nearly twice as long (backward it is the other way round).
     return jnp.stack([head(parameters) for parameters in zip(a, b, c, strict=True)])
+
+
+def _basis(b, u):
+    return exp2_nonpositive(-LOG2_E * jnp.abs(b) * jnp.square(u))
 
 
 def _network_fwd(a, b, c, r):
@@ -58,7 +67,7 @@ def _network_bwd(residuals, d_out):
         moments = []
         for a_s, b_s, c_s in zip(*parameters, strict=True):
             u = r - c_s
-            w = d_out * jnp.exp(-jnp.abs(b_s) * jnp.square(u))
+            w = d_out * _basis(b_s, u)
             first = w * u
             d_r = d_r - 2 * a_s * jnp.abs(b_s) * first
             moments.append(jnp.stack([jnp.sum(w), jnp.sum(first), jnp.sum(first * u)]))
