@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from npax.inference import Exact, LatLon, Planar, Tiled, tile
+from npax.inference import Exact, LatLon, Planar, Tiled, cells, tile
 
 
 def on_the_plane(rng, n):
@@ -69,11 +69,11 @@ def test_cells_are_small_near_the_data_and_no_larger_than_the_gap_they_are_in(gp
     x = x[(np.abs(u) > 1).any(axis=1)]
     tiled = Tiled(gp, x, wave(x), size=64)
     for u in (rng.uniform(-1, 1, (500, 2)), np.stack([rng.uniform(-2, 2, 500), rng.uniform(2, 6, 500)], axis=1)):
-        cells = tiled.cells((u + 2) / 4 * (high - low) + low)
-        distance, _ = KDTree(tiled.points).query([cell.middle for cell in cells], 4)
-        half = np.array([cell.half.max() for cell in cells])
+        found = tiled.cells((u + 2) / 4 * (high - low) + low)
+        distance, _ = KDTree(tiled.points).query([cell.middle for cell in found], 4)
+        half = np.array([cell.half.max() for cell in found])
         assert (half <= distance[:, -1] + 1e-9).all()
-        assert 5 < len(cells) < 500 and half.max() > 5 * half.min()
+        assert 5 < len(found) < 500 and half.max() > 5 * half.min()
 
 
 def test_no_seams(gp, rng, monkeypatch):
@@ -86,7 +86,7 @@ def test_no_seams(gp, rng, monkeypatch):
         return np.abs(np.diff(Tiled(gp, x, y, size=48)(line).mean[:, 0])).max()
 
     smooth = largest_step()
-    monkeypatch.setattr(tile, "OVERLAP", 1e-5)
+    monkeypatch.setattr(cells, "OVERLAP", 1e-5)
     assert largest_step() > 5 * smooth
 
 

@@ -1,7 +1,7 @@
 """Prediction from large contexts: overlapping cells, each with the observations around it, blended without seams."""
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from jaxtyping import Array
 from ..devices import cores, everywhere, local_mesh, split
 from ..likelihoods import Categorical
 from ..models import AbstractNeuralProcess
+from .cells import Box, Cell, Whole, bisect, known, small, weight
 from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Frame, Planar, Unscaled
 from .predict import (
@@ -34,8 +35,6 @@ from .trend import Trend
 
 TREND = 16
 """A trend is taken off where there are this many times the observations that a cell sees."""
-OVERLAP = 0.15
-"""How far a cell reaches into its neighbours, as a share of its own width, on each side."""
 SHARE = 16
 """A cell holds this share of the observations that it sees: its targets lie amid what answers them."""
 BEYOND = 1.0
@@ -52,14 +51,6 @@ WORKERS = 8
 """Calls that run side by side at most; no more than there are cores."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
-
-
-class Cell(NamedTuple):
-    """A box and the targets (indices) that lie in its reach."""
-
-    middle: np.ndarray
-    half: np.ndarray
-    targets: np.ndarray
 
 
 class Batch(NamedTuple):
@@ -149,8 +140,8 @@ class Tiled:
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
         self.neighbours: Neighbours | Remembered = Neighbours(self.points, size)
-        self._box = _Box(*self.ends, self.points)
-        self._whole: Callable[[_Box, np.ndarray], bool] = partial(_small, self.neighbours, max(size // SHARE, 1))
+        self._box = Box(*self.ends, self.points)
+        self._whole: Whole = partial(small, self.neighbours, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(checked_targets(x, self.columns))
@@ -177,16 +168,17 @@ class Tiled:
         points, cells = self._clipped(positions), self.cells(positions)
         reached = sum(len(cell.targets) for cell in cells)
         for batch, found in self._answers(cells, positions):
-            weight = np.where(batch.present, _weight(batch, points[batch.targets]), 0.0)[..., None]
+            share = weight(batch.middle, batch.half, points[batch.targets])
+            share = np.where(batch.present, share, 0.0)[..., None]
             second = np.square(found.mean)
             parts = (np.ones_like(second), found.mean, found.variance + second, found.function_variance + second)
-            np.add.at(sums, batch.targets, np.stack([weight * part for part in parts], axis=-2))
+            np.add.at(sums, batch.targets, np.stack([share * part for part in parts], axis=-2))
             progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
 
     def cells(self, positions: np.ndarray) -> list[Cell]:
         """The cells that reach targets at `positions [n d]`."""
         points = self._clipped(positions)
-        return list(_bisect(self._box, points, np.arange(len(points)), self._whole))
+        return list(bisect(self._box, points, np.arange(len(points)), self._whole))
 
     def part(self, x: np.ndarray) -> "Tiled":
         """The same answers at places among `x`, and at no others, from what those need: the cells that reach them, and
@@ -197,7 +189,7 @@ class Tiled:
         part = copy.copy(self)
         part.points, part.positions, part.y = middles, self.positions[used], self.y[used]
         part.neighbours = Remembered(middles, seen.astype(np.min_scalar_type(len(used))))
-        part.progress, part._whole, part._box = False, _known, _Box(*self.ends, middles)
+        part.progress, part._whole, part._box = False, known, Box(*self.ends, middles)
         return part
 
     def of(self, model: Any) -> "Tiled":
@@ -207,7 +199,7 @@ class Tiled:
         return tiled
 
     def __getstate__(self):
-        return {**self.__dict__, "_box": _Box(*self.ends, self.points)}  # cheap to halve again, large to send
+        return {**self.__dict__, "_box": Box(*self.ends, self.points)}  # cheap to halve again, large to send
 
     def _clipped(self, positions):
         """In the tiles' frame; targets far beyond all observations belong to the outermost cells."""
@@ -261,62 +253,6 @@ def _trend(points, y):
     trend = Trend(points, y)
     trend.weights[:, (y - trend(points)).std(axis=0) < 1e-12] = 0.0
     return trend
-
-
-class _Box:
-    """A box of the bisection and the context points in it, halved along its longest side when first asked for."""
-
-    def __init__(self, low, high, context):
-        self.low, self.high, self.context = low, high, context
-        self.middle, self.half = (low + high) / 2, (high - low) / 2
-        self.halves: tuple[_Box, _Box] | None = None
-
-    def halved(self, context) -> "tuple[_Box, _Box]":
-        """`context`: that of the box, which forgets it (the halves have it), lest every level holds a copy."""
-        if self.halves is None:
-            axis = int(np.argmax(self.half))
-            left = context[:, axis] < self.middle[axis]
-            until, since = self.high.copy(), self.low.copy()
-            until[axis] = since[axis] = self.middle[axis]
-            self.halves = _Box(self.low, until, context[left]), _Box(since, self.high, context[~left])
-            self.context = None
-        return self.halves
-
-
-def _bisect(box, targets, indices, whole, depth=0) -> Iterator[Cell]:
-    """The cells that have targets in reach: boxes are halved until `whole(box, context)`."""
-    reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP), axis=1)
-    if not reach.all():
-        targets, indices = targets[reach], indices[reach]
-    context = box.context  # None where it was halved before, perhaps by another thread, which may be doing so now
-    if not len(targets) or (whole is _known and context is not None and not len(context)):
-        return  # a part does not have the cells that reach none of its targets
-    if context is not None and (depth == 100 or whole(box, context)):
-        yield Cell(box.middle, box.half, indices)
-        return
-    for half in box.halved(context):
-        yield from _bisect(half, targets, indices, whole, depth + 1)
-
-
-def _small(neighbours, largest, box, context):
-    """A cell holds at most `largest` context points, or coinciding ones, and does not reach beyond the `largest`-th
-    nearest of them all: in a gap and beyond the data it is no larger than it is far from them."""
-    if len(context) > largest:
-        return not np.ptp(context, axis=0).any()
-    return box.half.max() <= neighbours.distance(box.middle, largest)
-
-
-def _known(box, context):
-    """A cell is one of those whose middles the box holds."""
-    return len(context) == 1 and np.array_equal(context[0], box.middle)
-
-
-def _weight(box: Cell | Batch, points: np.ndarray) -> np.ndarray:
-    """One inside, falling smoothly to zero across each face, one half on it: `[*cells n]` at points `[*cells n d]`."""
-    middle, half = box.middle[..., None, :], box.half[..., None, :]
-    inside = (1 + 2 * OVERLAP - np.abs(points - middle) / np.where(half > 0, half, 1.0)) / (4 * OVERLAP)
-    inside = np.clip(inside, 0.0, 1.0)
-    return np.maximum(np.prod(inside**2 * (3 - 2 * inside), axis=-1), 1e-12)
 
 
 def _mixture(sums: np.ndarray) -> np.ndarray:
