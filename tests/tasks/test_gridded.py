@@ -1,5 +1,6 @@
 """Blocks of a field whose every value says where it is."""
 
+import cftime
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -93,6 +94,27 @@ def test_longitudes_wrap(turn):
     np.testing.assert_allclose(lon, np.arange(-4.0, 4.1, 0.5) + turn, atol=1e-3)
 
 
+def test_infinite_values_are_missing_too():
+    holes = dataset()
+    holes["t2m"].values[:, :, ::2] = np.inf
+    tasks = gridded(holes, "t2m", **SIZES)
+    assert np.isfinite(tasks.scaling.y_mean + tasks.scaling.y_std).all()
+    assert np.array_equal(drawn(tasks).mask_c.sum(1) + drawn(tasks).mask_t.sum(1), np.full(64, 12))
+
+
+def test_time_is_counted_in_hours_whatever_its_kind():
+    def hours(times):
+        tasks = gridded(dataset().assign_coords(time=times), "t2m", **SIZES)
+        return np.asarray(tasks.time, float) * tasks.scaling.x_std[2] + tasks.scaling.x_mean[2]
+
+    since = np.arange(8) * np.timedelta64(6, "h")
+    noleap = cftime.num2date(365 * 24 + HOURS, "hours since 1970-01-01", calendar="noleap")
+    far = np.datetime64("6000-01-01", "s") + since
+    np.testing.assert_allclose(hours(since.astype("timedelta64[ns]")), HOURS, atol=1e-4)
+    np.testing.assert_allclose(hours(noleap), 365 * 24 + HOURS, rtol=1e-6)
+    np.testing.assert_allclose(np.diff(hours(far)), 6.0, atol=1e-4)
+
+
 def test_without_elevation_there_are_three_columns():
     plain = gridded(dataset().drop_vars("elevation").transpose("lat", "time", "lon"), "t2m", **SIZES)
     assert plain.dx == 3 and drawn(plain).xc.shape == (64, 8, 3)
@@ -106,6 +128,7 @@ def test_without_elevation_there_are_three_columns():
         ({"y": "elevation"}, r"dimensions time, lat, lon; it has lat, lon"),
         ({"region": Region((52.0, 52.5), (0.0, 4.0))}, r"spans \(3, 4, 2\).*has \(2, 9, 8\)"),
         ({"high": 24}, "high=24"),
+        ({"elevation": "t2m"}, "'t2m' must have the dimensions lat, lon; it has time, lat, lon"),
     ],
 )
 def test_wrong_arguments_are_named(arguments, words):
@@ -114,3 +137,10 @@ def test_wrong_arguments_are_named(arguments, words):
     three = gridded(dataset(), "t2m", elevation=None, **SIZES).scaling
     with pytest.raises(ValueError, match="3 columns"):
         gridded(dataset(), "t2m", scaling=three, **SIZES)
+
+
+def test_what_holds_no_field_is_refused():
+    with pytest.raises(ValueError, match="'t2m' has no values in the grid"):
+        gridded(dataset() * np.nan, "t2m", **SIZES)
+    with pytest.raises(TypeError, match=r"got DataArray.*to_dataset"):
+        gridded(dataset()["t2m"], "t2m", **SIZES)  # pyright: ignore

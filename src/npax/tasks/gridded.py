@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
@@ -114,32 +115,31 @@ def gridded(
       an elevation that is not there, or None, leaves out its column.
 
     **Raises:** `ValueError` for names that are not there, a variable of other dimensions, and a region smaller than a
-    block. **Pitfalls:** the field is held in memory, on the device.
+    block or without values. **Pitfalls:** the field is held in memory, on the device.
     """
+    if not hasattr(dataset, "data_vars"):
+        raise TypeError(
+            f"`dataset` must be an xarray Dataset, got {type(dataset).__name__}; of a DataArray `.to_dataset(name=y)`."
+        )
+    elevation = elevation if elevation in dataset.variables else None
     for name in (y, lat, lon, time):
         if name not in dataset.variables:
             raise ValueError(f"The dataset has no '{name}'; it has: {', '.join(map(str, dataset.variables))}.")
-    if set(dataset[y].dims) != {time, lat, lon}:
-        raise ValueError(
-            f"'{y}' must have the dimensions {time}, {lat}, {lon}; it has {', '.join(map(str, dataset[y].dims))}. "
-            "Select one level or member first."
-        )
+    _check_dims(dataset[y], (time, lat, lon))
+    if elevation is not None:
+        _check_dims(dataset[elevation], (lat, lon))
     part = dataset if region is None else _within(dataset, region, lat, lon)
-    sizes = tuple(part.sizes[name] for name in (lat, lon, time))
-    spans = [(c - 1) * s + 1 for c, s in zip(crop, stride, strict=True)]
-    if min(crop) < 1 or min(stride) < 1 or any(n < span for n, span in zip(sizes, spans, strict=True)):
-        where = "the grid" if region is None else f"{region}"
-        raise ValueError(
-            f"A block of `crop`={crop} nodes, `stride`={stride} apart, spans {tuple(spans)} of the grid; {where} has "
-            f"{sizes} (latitudes, longitudes, times). Choose a smaller block or a larger region."
-        )
+    where = "the grid" if region is None else f"{region}"
+    _check_block(crop, stride, tuple(part.sizes[name] for name in (lat, lon, time)), where)
     nodes = int(np.prod(crop))
     low, high = nodes // 100 if low is None else low, nodes // 3 if high is None else high
     values = part[y].transpose(time, lat, lon).to_numpy().astype(np.float64)
+    if not np.isfinite(values).any():
+        raise ValueError(f"'{y}' has no values in {where}: all are NaN or infinite.")
     hours = _hours(part[time].to_numpy())
     axes = [np.asarray(part[name].to_numpy(), np.float64) for name in (lat, lon)]
     height = None
-    if elevation is not None and elevation in dataset.variables:
+    if elevation is not None:
         height = part[elevation].transpose(lat, lon).to_numpy().astype(np.float64)
     columns = np.meshgrid(hours, *axes, indexing="ij")
     columns = [columns[1], columns[2], columns[0], *([] if height is None else [np.broadcast_to(height, values.shape)])]
@@ -167,6 +167,24 @@ def gridded(
     )
 
 
+def _check_dims(variable, dims):
+    has = variable.dims
+    if set(has) != set(dims):
+        raise ValueError(
+            f"'{variable.name}' must have the dimensions {', '.join(dims)}; it has {', '.join(map(str, has))}. "
+            "Select one time, level or member first."
+        )
+
+
+def _check_block(crop, stride, sizes, where):
+    spans = tuple((c - 1) * s + 1 for c, s in zip(crop, stride, strict=True))
+    if min(crop) < 1 or min(stride) < 1 or any(n < span for n, span in zip(sizes, spans, strict=True)):
+        raise ValueError(
+            f"A block of `crop`={crop} nodes, `stride`={stride} apart, spans {spans} of the grid; {where} has "
+            f"{sizes} (latitudes, longitudes, times). Choose a smaller block or a larger region."
+        )
+
+
 def _within(dataset, region, lat, lon):
     """The nodes of the dataset in a region, from west to east; longitudes wrap and are those of the region."""
     lats, (west, width) = dataset[lat].to_numpy(), (region.lon[0], region.lon[1] - region.lon[0])
@@ -177,11 +195,15 @@ def _within(dataset, region, lat, lon):
     return dataset.isel({lat: inside, lon: order}).assign_coords({lon: (lon, west + east[order])})
 
 
-EPOCH = np.datetime64("1970-01-01T00:00:00", "ns")
+EPOCH = np.datetime64("1970-01-01T00:00:00", "s")
 
 
 def _hours(times):
-    """Hours, of dates since 1970; other numbers are taken to be hours."""
-    if np.issubdtype(times.dtype, np.datetime64):
-        return (times.astype("datetime64[ns]") - EPOCH) / np.timedelta64(1, "h")
+    """Hours, of dates since 1970 in their own calendar (cftime's too), and of durations; other numbers are taken to be
+    hours."""
+    if times.dtype.kind in "mM":
+        return (times - EPOCH if times.dtype.kind == "M" else times) / np.timedelta64(1, "h")
+    if times.dtype.kind == "O":
+        start = {"month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0, "microsecond": 0}
+        return np.array([(date - date.replace(year=1970, **start)) / timedelta(hours=1) for date in times])
     return np.asarray(times, np.float64)

@@ -22,7 +22,7 @@ class Scaling:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Scaling:
-        """From rows `x [n dx]`, `y [n dy]`; NaN is left out. A column that does not vary keeps its unit."""
+        """Of rows `x [n dx]`, `y [n dy]`. NaN and infinity are left out; a column that does not vary keeps its unit."""
         return cls(*_mean_and_std(x), *_mean_and_std(y))
 
     def x(self, x: ArrayLike) -> np.ndarray:
@@ -40,6 +40,7 @@ class Scaling:
 
 def _mean_and_std(rows):
     rows = np.asarray(rows, np.float64)
+    rows = np.where(np.isfinite(rows), rows, np.nan)
     std, largest = np.nanstd(rows, axis=0), np.nanmax(np.abs(rows), axis=0)
     varies = std > 1e-13 * largest  # by more than rounding errors
     return tuple(np.nanmean(rows, axis=0).tolist()), tuple(np.where(varies, std, 1.0).tolist())
