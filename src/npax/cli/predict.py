@@ -95,7 +95,7 @@ def predict(
             checked_plot(plot, x)
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
-        table = tables.as_table(observed)
+        table = tables.as_table(observed, [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         if at is None:
             most = np.inf if store else tables.MOST_CELLS

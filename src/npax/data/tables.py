@@ -50,9 +50,12 @@ def read_grid(path: Path) -> xr.Dataset:
         raise ValueError(f"'{path}' cannot be read as a grid: {error}") from error
 
 
-def as_table(found: pd.DataFrame | xr.Dataset) -> pd.DataFrame:
-    """A dataset laid out with one row per value; a table as it is."""
-    return found if isinstance(found, pd.DataFrame) else found.to_dataframe().reset_index()
+def as_table(found: pd.DataFrame | xr.Dataset, names: Sequence[str] | None = None) -> pd.DataFrame:
+    """A dataset laid out with one row per value of the variables `names` (default: all of them, whose dimensions are
+    multiplied: a row for each bound of a cell, say); a table as it is."""
+    if isinstance(found, pd.DataFrame):
+        return found
+    return (found if names is None else found[[*names]]).to_dataframe().reset_index()
 
 
 def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:

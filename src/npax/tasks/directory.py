@@ -67,10 +67,10 @@ def _points(file, x, ys, coords):
     from ..data.tables import as_table, check_columns, read
 
     found = read(file)
-    table = as_table(found)
+    check_columns(found, [*x, *ys], file)
+    table = as_table(found, [*x, *ys])
     if table is not found:
         found.close()
-    check_columns(table, [*x, *ys], file)
     locations, values = (table[names].to_numpy(np.float64) for names in (x, ys))
     bad = ~np.isfinite(locations).all(axis=1)
     if bad.any():
