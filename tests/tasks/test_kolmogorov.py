@@ -107,11 +107,16 @@ def test_tasks_are_blocks_of_the_flow(flow):
     assert batch.xc.shape == (50, 30, 3) and batch.yt.shape == (50, 40, 2) and bool(batch.mask_t.all())
     assert 1 <= int(batch.mask_c.sum(1).min()) < int(batch.mask_c.sum(1).max()) <= 30
     assert KolmogorovTask(flow, crop=5, low=1, high=30).nt == 124
+    same = jax.jit(jax.vmap(KolmogorovTask(np.asarray(flow), crop=5, high=30).block))(jr.split(jr.key(1), 20))
+    assert np.array_equal(same[1], y)
 
 
 def test_bad_arguments_are_named(flow):
     with pytest.raises(ValueError, match=r"`crop`.*7 times.*got 9"):
         KolmogorovTask(flow, crop=9)
+    for wrong in (flow[..., 0], flow[..., :5, :], np.zeros((2, 7, 32, 32, 3))):
+        with pytest.raises(ValueError, match=r"`velocity`.*\[trajectories time n n 2\], got \(2, 7, "):
+            KolmogorovTask(wrong, crop=5)
     with pytest.raises(ValueError, match="high=500"):
         KolmogorovTask(flow, crop=5)
 

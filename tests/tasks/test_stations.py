@@ -82,6 +82,21 @@ def test_rounding_errors_are_no_scale(rng):
     assert np.abs(tasks.y).max() < 1e-9 and scaling.y_std == (1.0,)
 
 
+def test_infinite_values_are_missing_too(rng):
+    x, y = rng.uniform(0, 50, (12, 2)), rng.normal(size=(9, 12))
+    silent = rng.random(y.shape) < 0.3
+    one, other = (days(x, np.where(silent, value, y), low=2, high=5) for value in (np.nan, np.inf))
+    assert one[1] == other[1] and all(np.array_equal(getattr(one[0], a), getattr(other[0], a)) for a in ("y", "valid"))
+
+
+def test_arrays_of_numpy_are_tasks(rng):
+    x, y = rng.normal(size=(3, 9, 2)).astype("f4"), rng.normal(size=(3, 9, 1)).astype("f4")
+    batch = drawn(StationTask(x, y, np.ones((3, 9), bool), low=2, high=5))
+    assert set(seen(batch)[1].ravel()) <= set(y.ravel())
+    with pytest.raises(ValueError, match=r"\[sets n\], got \(3, 9, 2\), \(3, 8, 1\) and \(3, 9\)"):
+        StationTask(x, y[:, :8], np.ones((3, 9), bool), high=5)
+
+
 def test_neighbourhoods_refuse_missing_values(rng):
     y = np.where(np.arange(20) == 3, np.nan, 1.0)
     with pytest.raises(ValueError, match="`y` holds NaN or infinity in 1 of 20 rows"):
@@ -113,6 +128,16 @@ def test_a_directory_is_a_task_for_each_file(folder):
         assert np.abs(design @ np.linalg.lstsq(design, y, rcond=None)[0] - y).max() < 1e-4
     batch = drawn(tasks)
     assert np.isfinite(batch.yt).all() and set(batch.mask_c.sum(1) + batch.mask_t.sum(1)) == {11, 6}
+
+
+def test_the_bounds_of_cells_are_no_observations(folder):
+    tasks = from_directory(folder, x=["east", "north"], y="lead", low=2, high=4)
+    with xr.open_dataset(folder / "c.nc") as found:
+        grid = found.load()
+    grid["east_bnds"] = ("east", "bnds"), np.zeros((3, 2))
+    grid.to_netcdf(folder / "c.nc")
+    again = from_directory(folder, x=["east", "north"], y="lead", low=2, high=4)
+    assert np.array_equal(again.valid, tasks.valid) and np.array_equal(again.y, tasks.y)
 
 
 def test_endings_in_capitals_are_endings(folder):
@@ -156,6 +181,12 @@ def test_bad_arguments_are_named(tmp_path, rng):
     x, y = rng.uniform(size=(5, 2)), rng.normal(size=5)
     with pytest.raises(ValueError, match=r"\(times, 5\)"):
         days(x, y)
+    with pytest.raises(ValueError, match=r"`x`.*\(stations, coordinates\), got \(5,\)"):
+        days(x[:, 0], np.ones((3, 5)))
+    with pytest.raises(ValueError, match="`x` holds NaN or infinity in 1 of 5 rows"):
+        days(np.where(np.arange(5)[:, None] == 2, np.nan, x), np.ones((3, 5)))
+    with pytest.raises(ValueError, match="`scaling` is of 2 columns of x, the stations have 1"):
+        days(x[:, :1], rng.normal(size=(3, 5)), scaling=days(x, rng.normal(size=(3, 5)), low=1)[1])
     with pytest.raises(ValueError, match="no time"):
         days(x, np.full((3, 5), np.nan))
     with pytest.raises(ValueError, match=r"`size`.*got 6"):

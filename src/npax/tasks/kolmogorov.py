@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
 from rich.progress import track
 
 from ._base import AbstractTasks
@@ -27,8 +27,8 @@ class KolmogorovTask(AbstractTasks):
     context and the others the targets. $x$ = (time, place, place), each axis of the block scaled to $[-3, 3]$;
     $y$ = the two components of the velocity, in units of the flow. There is no noise.
 
-    **Arguments:** `velocity`: trajectories, as `kolmogorov_flow` makes them; `crop`: side of a block; `low`, `high`:
-    fewest and most context points; `nt`: targets, drawn from the others (default: all of them).
+    **Arguments:** `velocity [trajectories time n n 2]`, as `kolmogorov_flow` makes it; `crop`: side of a block; `low`,
+    `high`: fewest and most context points; `nt`: targets, drawn from the others (default: all of them).
 
     **Cost:** a permutation of crop³ nodes per task. **Good values:** `nt` 256 in training: 3,600 targets say little
     more than 256 of them.
@@ -42,13 +42,16 @@ class KolmogorovTask(AbstractTasks):
 
     def __init__(
         self,
-        velocity: Float[Array, "trajectories time n n 2"],
+        velocity: ArrayLike,
         *,
         crop: int = 16,
         low: int = 1,
         high: int = 500,
         nt: int | None = None,
     ):
+        velocity = jnp.asarray(velocity)
+        if velocity.ndim != 5 or velocity.shape[2] != velocity.shape[3] or velocity.shape[4] != 2:
+            raise ValueError(f"`velocity` must have the shape [trajectories time n n 2], got {velocity.shape}.")
         if not 2 <= crop <= min(velocity.shape[1:3]):
             raise ValueError(
                 f"`crop` must be at least 2 and fit into the {velocity.shape[1]} times and {velocity.shape[2]} nodes "

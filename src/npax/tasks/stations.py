@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.spatial import KDTree
 
 from ..inference import Standardiser, coordinates
@@ -33,16 +33,22 @@ class StationTask(AbstractTasks):
 
     def __init__(
         self,
-        x: Float[Array, "sets n dx"],
-        y: Float[Array, "sets n dy"],
-        valid: Bool[Array, "sets n"],
+        x: ArrayLike,
+        y: ArrayLike,
+        valid: ArrayLike,
         *,
         low: int = 1,
         high: int,
         nt: int | None = None,
     ):
+        x, y, valid = (jnp.asarray(a) for a in (x, y, valid))
         if not len(x):
             raise ValueError("There must be at least one data set, got none.")
+        if not (x.ndim == y.ndim == 3 and x.shape[:2] == y.shape[:2] == valid.shape):
+            raise ValueError(
+                "`x`, `y` and `valid` must be [sets n dx], [sets n dy] and [sets n], "
+                f"got {x.shape}, {y.shape} and {valid.shape}."
+            )
         self.x, self.y, self.valid, self.low, self.high = x, y, valid, low, high
         self.nt = check_sizes(low, high, nt, x.shape[1])
 
@@ -66,17 +72,24 @@ def days(
 ) -> tuple[StationTask, Scaling]:
     """The same stations at many times: every time is a data set, and stations that are silent then are missing.
 
-    **Arguments:** `x [stations dx]`; `y [times stations]`, NaN where missing; `scaling`: of the times a model was
-    trained on (default: of these); `low`, `high`, `nt`: as for `StationTask`, `high` two thirds of the stations.
+    **Arguments:** `x [stations dx]`, finite; `y [times stations]`, NaN where missing; `scaling`: of the times a model
+    was trained on (default: of these); `low`, `high`, `nt`: as for `StationTask`, `high` two thirds of the stations.
     **Returns:** the tasks and their scaling. Times without two values are left out.
     """
     x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if x.ndim != 2:
+        raise ValueError(f"`x` must have the shape (stations, coordinates), got {x.shape}.")
     if y.ndim != 2 or y.shape[1] != len(x):
         raise ValueError(f"`y` must have the shape (times, {len(x)}), one column per row of `x`; got {y.shape}.")
+    bad = ~np.isfinite(x).all(axis=1)
+    if bad.any():
+        raise ValueError(f"`x` holds NaN or infinity in {bad.sum():,} of {len(x):,} rows: leave these stations out.")
     y = y[np.isfinite(y).sum(axis=1) >= 2]
     if not len(y):
         raise ValueError("`y` has no time with two values or more.")
     scaling = Scaling.of(x, y.reshape(-1, 1)) if scaling is None else scaling
+    if len(scaling.x_mean) != x.shape[1]:
+        raise ValueError(f"`scaling` is of {len(scaling.x_mean)} columns of x, the stations have {x.shape[1]}.")
     high = 2 * len(x) // 3 if high is None else high
     everywhere = np.broadcast_to(scaling.x(x), (*y.shape, x.shape[1]))
     tasks = _stations(everywhere, scaling.y(y[..., None]), np.isfinite(y), low=low, high=high, nt=nt)
@@ -127,5 +140,5 @@ def neighbourhoods(
 
 
 def _stations(x, y, valid, **sizes):
-    x, y = (jnp.asarray(np.nan_to_num(a), jnp.float32) for a in (x, y))
+    x, y = (jnp.asarray(np.where(np.isfinite(a), a, 0.0), jnp.float32) for a in (x, y))
     return StationTask(x, y, jnp.asarray(valid), **sizes)
