@@ -3,6 +3,7 @@
 import jax.random as jr
 import numpy as np
 import pytest
+import untrained
 from scipy.stats import multivariate_normal
 
 import npax
@@ -124,6 +125,24 @@ def test_noiseless_samples_vary_less(gp, problem):
         np.asarray(npax.sample(gp, xc, yc, xt, n=64, key=jr.key(0), include_noise=n))[:, :, 0] for n in (True, False)
     )
     assert clean[:, 4].std() < noisy[:, 4].std()
+
+
+def test_noiseless_samples_of_a_gp_have_the_moments_of_its_function(gp, problem):
+    """However many targets there are, and however noisy what the chain draws."""
+    xc, yc, _ = problem
+    noisy, xt = type(gp)(noise=0.7), np.linspace(-2.5, 2.5, 32)[:, None]
+    mean, cov = posterior(noisy, xc[:2], yc[:2], xt)
+    drawn = np.asarray(npax.sample(noisy, xc[:2], yc[:2], xt, n=512, key=jr.key(0), include_noise=False))[:, :, 0]
+    variance = np.diag(cov)
+    assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / 512))
+    assert np.all(np.abs(drawn.var(axis=0) / variance - 1) < 5 * np.sqrt(2 / 512))
+
+
+def test_without_a_noise_of_its_own_a_model_draws_observations(problem):
+    xc, yc, xt = problem
+    model = untrained.cnp(1)
+    noisy, clean = (npax.sample(model, xc, yc, xt, n=4, key=jr.key(0), include_noise=n) for n in (True, False))
+    assert np.array_equal(noisy, clean)
 
 
 def test_samples_of_predictors_in_the_users_units(gp, problem):

@@ -36,10 +36,11 @@ def sample(
     r"""Samples of all targets together, $y^{(s)} \sim p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$.
 
     `method="ar"`: the chain rule in a random order for each sample, $y_i \sim p(y_i \mid D_c, y_{<i})$, every drawn
-    value joining the context. It gives dependent samples from any model of marginals. `"independent"`: each target
-    from its own marginal; the samples are jagged. `"latent"`: one draw of the latent variable per sample, for models
-    that have one. `"auto"`: the model's own joint samples where it has any (latent variables, TNP-ND, TNP-A), else
-    `"ar"`.
+    value joining the context. It gives dependent samples from any model of marginals. The noiseless function is drawn
+    at the end, at each target given $D_c$ and all drawn $y$: its own values in the chain, taken for noisy ones, would
+    make it vary too little. `"independent"`: each target from its own marginal; the samples are jagged. `"latent"`: one
+    draw of the latent variable per sample, for models that have one. `"auto"`: the model's own joint samples where it
+    has any (latent variables, TNP-ND, TNP-A), else `"ar"`.
 
     **Arguments:** `model`; `xc [nc dx]`, `yc [nc dy]`, `xt [nt dx]` in the model's coordinates, as for the model
     itself (`NeuralProcessRegressor.sample_y` takes any units); `n` samples; `include_noise`: of new observations, or
@@ -48,7 +49,8 @@ def sample(
 
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
     **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
-    its errors along the chain.
+    its errors along the chain. Where the noise is large and the targets few, noiseless samples depend on one another
+    less than the function does.
 
     **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or shapes that do not match.
     """
@@ -81,9 +83,11 @@ def sample(
             chains = _begun(context, slots, jnp.asarray(len(xt)), keys)
             for start in range(0, len(xt), steps):
                 end = min(start + steps, len(xt))
-                chains = _continued(model, context[2], chains, jnp.asarray(start), jnp.asarray(end), include_noise)
+                chains = _continued(model, context[2], chains, jnp.asarray(start), jnp.asarray(end))
                 jax.block_until_ready(chains)
                 bar.advance(side * (end - start))
+            if not include_noise:
+                chains = _without_noise(model, context[2], chains, jnp.asarray(len(xt)))
             groups.append(_ended(chains))
     return jnp.concatenate(groups)[:n, : len(xt)]
 
@@ -138,8 +142,8 @@ def _own(model, context, xt, counted, key, n, include_noise) -> Array:
 
 
 class _Chains(NamedTuple):
-    """Samples on their way, `[s ...]`: the order of their targets, a key for each, and what is known of the context and
-    of the targets in that order."""
+    """Samples on their way, `[s ...]`: the order of their targets, a key for each and one more, and what is known of
+    the context and of the targets in that order."""
 
     order: Array
     keys: PRNGKeyArray
@@ -156,24 +160,40 @@ def _begun(context, xt, count, keys) -> _Chains:
         order_key, draw_key = jr.split(key)
         order = _order(order_key, xt.shape[0], count)
         nothing = jnp.zeros((xt.shape[0], yc.shape[1]))
-        keys = jr.split(draw_key, xt.shape[0])
+        keys = jr.split(draw_key, xt.shape[0] + 1)
         return _Chains(order, keys, jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, nothing]))
 
     return jax.vmap(begun)(keys)
 
 
 @eqx.filter_jit
-def _continued(model, mask, chains, start, end, include_noise) -> _Chains:
+def _continued(model, mask, chains, start, end) -> _Chains:
     """The chains after the targets from `start` to `end`."""
 
     def continued(chain):
         def step(i, y):
             predicted = _next(model, chain.x, y, mask, i)
-            return y.at[mask.shape[0] + i].set(_draw(predicted, chain.keys[i], include_noise)[0])
+            return y.at[mask.shape[0] + i].set(_draw(predicted, chain.keys[i], include_noise=True)[0])
 
         return chain._replace(y=jax.lax.fori_loop(start, end, step, chain.y))
 
     return jax.vmap(continued)(chains)
+
+
+@eqx.filter_jit
+def _without_noise(model, mask, chains, count) -> _Chains:
+    """The function in the place of its observations, where the model tells them apart."""
+    nc = mask.shape[0]
+
+    def without_noise(chain):
+        seen = jnp.concatenate([mask, jnp.arange(chain.order.shape[0]) < count])
+        observation = model(chain.x, chain.y, chain.x[nc:], seen)
+        if noiseless(observation) is observation:
+            return chain
+        drawn = _draw(observation, chain.keys[-1], include_noise=False)
+        return chain._replace(y=chain.y.at[nc:].set(drawn))
+
+    return jax.vmap(without_noise)(chains)
 
 
 @eqx.filter_jit
