@@ -48,8 +48,33 @@ def test_another_file_is_refused(folder):
     with pytest.raises(ValueError, match="no column longitude"):
         rainfall(folder)
     np.savez(folder / "ozone_midwest.npz", lon=np.arange(3))
-    with pytest.raises(ValueError, match=r"does not hold Ozone.*lat.*It takes arrays lon, lat, ozone, date"):
+    with pytest.raises(
+        ValueError, match=r"does not hold Ozone.*lat.*It takes arrays lon \[site\], .* ozone \[day site\]"
+    ):
         ozone(folder)
     (folder / "ozone_midwest.npz").write_bytes(b"PK\x03\x04 not a zip")
     with pytest.raises(ValueError, match="does not hold Ozone"):
         ozone(folder)
+
+
+def test_a_damaged_table_is_named(folder):
+    head = b"longitude,latitude,elevation_m,precip_tenth_mm\n"
+    for content, words in (
+        (b"\xff\xfe\x81", "cannot be read"),
+        (head + b"1,2\n1,2,3,4\n", "cannot be read"),
+        (head, "no rows"),
+    ):
+        (folder / "na_rainfall.csv").write_bytes(content)
+        with pytest.raises(ValueError, match=rf"na_rainfall\.csv' .*{words}"):
+            rainfall(folder)
+    (folder / "na_rainfall.csv").write_bytes(head + b"1,2,3,40\n")
+    assert rainfall(folder).rain.tolist() == [4.0], "one row is a table too"
+
+
+def test_arrays_that_do_not_fit_together_are_refused(folder):
+    with np.load(folder / "era5_europe_2022_07.npz") as file:
+        arrays = dict(file)
+    for name, wrong in (("t2m", arrays["t2m"][0]), ("t2m", arrays["t2m"][:, :3]), ("lon", arrays["lon"][1:])):
+        np.savez(folder / "era5_europe_2022_07.npz", **{**arrays, name: wrong})
+        with pytest.raises(ValueError, match=r"europe_2022_07\.npz' does not hold ERA5.*its \w+ has the shape \("):
+            era5_europe(folder)

@@ -59,11 +59,16 @@ def rainfall(path: str | Path | None = None) -> Rainfall:
     path = find(
         "na_rainfall.csv", "Rainfall of North America", f"a table with the columns {', '.join(names)}", licence, path
     )
-    with path.open() as file:
-        table = np.genfromtxt(file, delimiter=",", names=True)
+    try:
+        with path.open(encoding="utf-8") as file:
+            table = np.genfromtxt(file, delimiter=",", names=True, ndmin=1)
+    except ValueError as error:  # no text, rows of different lengths
+        raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
     missing = [name for name in names if name not in (table.dtype.names or ())]
     if missing:
         raise ValueError(f"'{path}' has no column {', '.join(missing)}; it takes {', '.join(names)}.")
+    if not len(table):
+        raise ValueError(f"'{path}' has no rows.")
     lon, lat, elevation, rain = (table[name] for name in names)
     return Rainfall(lon, lat, elevation, rain / 10)
 
@@ -72,8 +77,8 @@ def ozone(path: str | Path | None = None) -> Ozone:
     """Daily means over 8 hours of ozone at 153 stations of the Midwest of the US, 3 June to 31 August 1987; 4 % are
     missing. `path` and errors as for `era5_europe`."""
     licence = "GPL (>= 2), of the R package fields that the file is from"
-    arrays = _arrays("ozone_midwest.npz", "Ozone of the Midwest", ("lon", "lat", "ozone", "date"), licence, path)
-    return Ozone(**arrays)
+    dims = {"lon": ("site",), "lat": ("site",), "ozone": ("day", "site"), "date": ("day",)}
+    return Ozone(**_arrays("ozone_midwest.npz", "Ozone of the Midwest", dims, licence, path))
 
 
 def _era5(name, title, path):
@@ -81,12 +86,13 @@ def _era5(name, title, path):
         import xarray as xr
     except ImportError as error:
         raise ImportError("Grids need xarray: pip install 'npax[geo]'.") from error
-    wanted = ("t2m", "time", "lat", "lon", "elevation")
-    arrays = _arrays(name, title, wanted, ERA5_LICENCE, path)
+    dims = {"t2m": ("time", "lat", "lon"), "time": ("time",), "lat": ("lat",), "lon": ("lon",)}
+    dims["elevation"] = ("lat", "lon")
+    arrays = _arrays(name, title, dims, ERA5_LICENCE, path)
     return xr.Dataset(
         {
-            "t2m": (("time", "lat", "lon"), arrays["t2m"], {"units": "K", "long_name": "temperature at 2 m"}),
-            "elevation": (("lat", "lon"), arrays["elevation"], {"units": "m"}),
+            "t2m": (dims["t2m"], arrays["t2m"], {"units": "K", "long_name": "temperature at 2 m"}),
+            "elevation": (dims["elevation"], arrays["elevation"], {"units": "m"}),
         },
         {
             "time": arrays["time"].astype("datetime64[s]").astype("datetime64[ns]"),
@@ -96,10 +102,17 @@ def _era5(name, title, path):
     )
 
 
-def _arrays(name, title, wanted, licence, path):
-    path = find(name, title, f"arrays {', '.join(wanted)}", licence, path)
+def _arrays(name, title, dims, licence, path):
+    """The arrays of a file; `dims`: the names of their dimensions, each of one size."""
+    contents = "arrays " + ", ".join(f"{key} [{' '.join(of)}]" for key, of in dims.items())
+    path = find(name, title, contents, licence, path)
     try:
         with np.load(io.BytesIO(path.read_bytes())) as file:
-            return {key: file[key] for key in wanted}
+            arrays = {key: file[key] for key in dims}
+        sizes = {}
+        for key, of in dims.items():
+            if arrays[key].shape != tuple(map(sizes.setdefault, of, arrays[key].shape)) or arrays[key].ndim != len(of):
+                raise ValueError(f"its {key} has the shape {arrays[key].shape}")
     except (KeyError, ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise ValueError(f"'{path}' does not hold {title}: {error}. It takes arrays {', '.join(wanted)}.") from error
+        raise ValueError(f"'{path}' does not hold {title}: {error}. It takes {contents}.") from error
+    return arrays

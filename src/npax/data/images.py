@@ -64,7 +64,7 @@ class ImageFile:
     def _checked(self, images):
         images = images[..., None] if images.ndim == 3 else images
         if images.dtype != np.uint8 or images.shape[1:] != self.shape or not len(images):
-            raise ValueError(f"its images are {images.dtype} {images.shape}, not uint8 (n, *{self.shape})")
+            raise ValueError(f"its images are {images.dtype} {images.shape}, not uint8 (n, {str(self.shape)[1:]}")
         return images
 
 
