@@ -142,5 +142,7 @@ def test_wrong_arguments_are_named(arguments, words):
 def test_what_holds_no_field_is_refused():
     with pytest.raises(ValueError, match="'t2m' has no values in the grid"):
         gridded(dataset() * np.nan, "t2m", **SIZES)
+    with pytest.raises(ValueError, match="'t2m' must hold numbers, it holds timedelta64"):
+        gridded(dataset().assign(t2m=lambda d: d.t2m.astype("m8[s]").astype("m8[ns]")), "t2m", **SIZES)
     with pytest.raises(TypeError, match=r"got DataArray.*to_dataset"):
         gridded(dataset()["t2m"], "t2m", **SIZES)  # pyright: ignore

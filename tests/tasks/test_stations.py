@@ -173,6 +173,13 @@ def test_a_bad_file_is_named(folder, content, words):
         from_directory(folder, x=["east", "north"], y="lead")
 
 
+def test_durations_are_no_numbers(folder):
+    grid = xr.Dataset({"lead": ("east", np.array([1, 2, 3], "m8[s]").astype("m8[ns]"))}, {"east": [0.0, 5.0, 10.0]})
+    grid.to_netcdf(folder / "d.nc")
+    with pytest.raises(ValueError, match=r"d\.nc' holds dates or durations \(columns 'lead'\)"):
+        from_directory(folder, x="east", y="lead")
+
+
 def test_bad_arguments_are_named(tmp_path, rng):
     with pytest.raises(FileNotFoundError, match="no 'nowhere'"):
         from_directory("nowhere", x=["x"], y="y")

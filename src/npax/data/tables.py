@@ -59,7 +59,7 @@ def as_table(found: pd.DataFrame | xr.Dataset, names: Sequence[str] | None = Non
 
 
 def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:
-    """**Raises** `ValueError` where a column is missing or holds text or dates, or the table has no rows."""
+    """**Raises** `ValueError` where a column is missing or holds text, dates or durations, or the table has no rows."""
     if isinstance(table, pd.DataFrame) and len(table) == 0:
         raise ValueError(f"'{path}' has no rows.")
     present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
@@ -68,7 +68,7 @@ def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: 
     for name in names:
         if name not in present:
             raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
-        if not np.issubdtype(np.asarray(table[name]).dtype, np.number):
+        if np.asarray(table[name]).dtype.kind not in "iuf":
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             raise ValueError(
                 f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"

@@ -13,6 +13,7 @@ from ..inference.progress import Progress
 from ..models import GridConvCNP
 from ..serialise import load
 from ..training import finetune_pictures
+from .dates import refuse_dates
 from .grid import moment_attributes, require, xarray
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def fill_gaps(
     **Arguments:**
 
     - `field`: a DataArray, or a Dataset with the variable `y`, on an evenly spaced grid. Chunked by dask it is filled
-      lazily, a picture at a time, under any scheduler.
+      lazily, a picture at a time, under any scheduler. Several variables take a call each; `xarray.merge` joins them.
     - `dims`: the two dimensions of a picture; default: the last two.
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
@@ -64,8 +65,9 @@ def fill_gaps(
     that reaches far to the north a pixel is not the same width everywhere. For scattered data, uneven grids and other
     places than the pixels, `npax.interpolate`.
 
-    **Raises:** `ValueError` for names that are not there, fewer than two dimensions, coordinates that are not evenly
-    spaced, the name of a model of another kind; `TypeError` for what is not xarray's, or such a model itself.
+    **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions,
+    coordinates that are not evenly spaced, the name of a model of another kind; `TypeError` for what is not xarray's,
+    or such a model itself.
     """
     xr = xarray()
     if isinstance(field, xr.Dataset):
@@ -77,8 +79,11 @@ def fill_gaps(
         raise TypeError(f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}.")
     name = field.name if y is None else y
     name = "y" if name is None else name
+    refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
+    if field.dtype.kind in "SUc":
+        raise ValueError(f"`field` must hold numbers, got {field.dtype}.")
     dims = list(tuple(field.dims)[-2:] if dims is None else dims)
-    if len(dims) != 2:
+    if len(set(dims)) != 2 or len(dims) != 2:
         raise ValueError(f"`dims` must be two dimensions of `field`, got {dims}.")
     require(field.dims, dims, "field")
     for dim in dims:
@@ -126,5 +131,6 @@ def _check_even(field, dim):
     if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle)):
         raise ValueError(
             f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}. "
-            "Use npax.interpolate, which takes any coordinates."
+            f"If they are only out of order, sort them by `field.sortby({dim!r})`; else use npax.interpolate, which "
+            "takes any coordinates."
         )

@@ -114,8 +114,8 @@ def gridded(
     - `lat`, `lon`, `time`, `elevation`: the names of the coordinates, and of a variable of latitude and longitude;
       an elevation that is not there, or None, leaves out its column.
 
-    **Raises:** `ValueError` for names that are not there, a variable of other dimensions, and a region smaller than a
-    block or without values. **Pitfalls:** the field is held in memory, on the device.
+    **Raises:** `ValueError` for names that are not there, a variable of other dimensions or not of numbers, and a
+    region smaller than a block or without values. **Pitfalls:** the field is held in memory, on the device.
     """
     if not hasattr(dataset, "data_vars"):
         raise TypeError(
@@ -125,9 +125,9 @@ def gridded(
     for name in (y, lat, lon, time):
         if name not in dataset.variables:
             raise ValueError(f"The dataset has no '{name}'; it has: {', '.join(map(str, dataset.variables))}.")
-    _check_dims(dataset[y], (time, lat, lon))
+    _check_variable(dataset[y], (time, lat, lon))
     if elevation is not None:
-        _check_dims(dataset[elevation], (lat, lon))
+        _check_variable(dataset[elevation], (lat, lon))
     part = dataset if region is None else _within(dataset, region, lat, lon)
     where = "the grid" if region is None else f"{region}"
     _check_block(crop, stride, tuple(part.sizes[name] for name in (lat, lon, time)), where)
@@ -167,13 +167,15 @@ def gridded(
     )
 
 
-def _check_dims(variable, dims):
+def _check_variable(variable, dims):
     has = variable.dims
     if set(has) != set(dims):
         raise ValueError(
             f"'{variable.name}' must have the dimensions {', '.join(dims)}; it has {', '.join(map(str, has))}. "
             "Select one time, level or member first."
         )
+    if variable.dtype.kind not in "iufb":
+        raise ValueError(f"'{variable.name}' must hold numbers, it holds {variable.dtype}.")
 
 
 def _check_block(crop, stride, sizes, where):
