@@ -147,6 +147,18 @@ def test_arguments_out_of_range_are_named(name):
         train(**{"steps": 3, name: 0})
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+@pytest.mark.parametrize(
+    ("dx", "dy", "words"), [(2, 1, "1 columns of `x` and .* 2"), (1, 3, "1 columns of `y` and .* 3")]
+)
+def test_a_model_of_other_columns_than_the_tasks_is_refused(dx, dy, words, seeds):
+    def model(key):
+        return npax.CNP(dx, dy, encoder=(16,), size=16, decoder=(16,), key=key)
+
+    with pytest.raises(ValueError, match=f"The tasks have {words}"):
+        npax.fit(model, Sines(), steps=1, key=jr.key(0), seeds=seeds, batch_size=2, progress=False)
+
+
 def test_seeds_need_a_function_of_a_key():
     with pytest.raises(ValueError, match="`seeds`=2 needs `model` to be a function"):
         npax.fit(tiny(jr.key(0)), Sines(), steps=1, key=jr.key(0), seeds=2)

@@ -22,6 +22,7 @@ from ..blocks import unrolled
 from ..devices import AXIS, cores_each, everywhere, global_mesh, here, is_first
 from ..matmul import summed_over_tasks
 from ..models import AbstractNeuralProcess
+from ..task import Task
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
 from .optimizers import muon
@@ -125,8 +126,9 @@ def fit(
     `npax.devices.one_device_per_core()` before any other work with JAX, and on Linux start Python with the environment
     variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (large pages of memory, a fifth less time); `npax train` does both.
 
-    **Raises:** `ValueError` where an argument is out of range, or a checkpoint is of another model, another `key` or
-    more steps; `KeyboardInterrupt` goes through after the checkpoint is written.
+    **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
+    checkpoint is of another model, another `key` or more steps; `KeyboardInterrupt` goes through after the checkpoint
+    is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
         if value < 1:
@@ -299,6 +301,7 @@ def _gradient_of_share(model, stage, key, objective, mesh):
         """Of the mean over the batch; where tasks run out, the last is repeated in vain."""
         mine = jnp.minimum(index, stage.batch_size - 1)
         tasks = jax.vmap(stage.tasks.sample)(keys[mine])
+        _check_columns(model, tasks)
         with unrolled(), summed_over_tasks():
             losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, objective_keys[mine])
             return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
@@ -308,6 +311,18 @@ def _gradient_of_share(model, stage, key, objective, mesh):
 
     nothing = jax.tree.map(jnp.zeros_like, (jnp.zeros(()), eqx.filter(model, eqx.is_inexact_array)))
     return gradient(model, index[0]) if groups == 1 else jax.lax.scan(add, nothing, index)[0]
+
+
+def _check_columns(model, tasks):
+    """**Raises** `ValueError` where tasks have other columns than the model was made for."""
+    if not (isinstance(tasks, Task) and isinstance(model, AbstractNeuralProcess)):
+        return
+    for name, there, taken in (("x", tasks.xc, model.dx), ("y", tasks.yc, model.likelihood.dy)):
+        if there.shape[-1] != taken:
+            raise ValueError(
+                f"The tasks have {there.shape[-1]} columns of `{name}` and the model takes {taken}: make a model with "
+                f"`d{name}` = {there.shape[-1]} (and a likelihood of as many columns as `y`)."
+            )
 
 
 def _groups(stage, mesh):
