@@ -100,10 +100,15 @@ def test_commands(names):
     assert all(Path(name).exists() for name in ("map.nc", "zinc.parquet", "filled.nc"))
 
 
-def test_make_targets_and_links_exist():
+def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text()
     targets = [line.split()[1] for line in commands() if line.startswith("make ")]
     assert {"demo", "test"} <= set(targets)
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if not link.startswith("http")]
-    assert links and all((ROOT / link).exists() for link in links)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/figures.md", "docs/gallery.md"])
+def test_links_lead_somewhere(page):
+    page = ROOT / page
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", page.read_text()) if not link.startswith("http")]
+    assert links and all((page.parent / link).exists() for link in links)
