@@ -20,7 +20,8 @@ class JointGaussian(AbstractLikelihood):
     out leaves the distribution of the others as it is (so called `kvv` covariance; Markou et al. 2022).
 
     **Arguments:** `dy`; `rank`: width of the embedding; `min_std`: the least noise.
-    **Cost** of `joint`: O((nt dy)³). **Pitfalls:** in float32 correlations are capped just below 1.
+    **Cost** of `joint`: O((nt dy)³). **Pitfalls:** in float32 correlations are capped just below 1; still, of some
+    250 rows (`nt dy`) and more that are hardly told apart and have hardly any noise, the factor can be NaN.
     """
 
     dy: int = eqx.field(static=True)
