@@ -184,6 +184,20 @@ def test_the_oracle_samples_the_posterior(gp):
     assert np.abs(np.cov(draws.T) - np.diag(np.diag(cov))).max() > 0.1
 
 
+@pytest.mark.parametrize("scale", [2.0**-6, 2.0**5])
+def test_samples_of_a_gp_scale_with_its_kernel(gp, scale):
+    """`c` times a function has `c` times the values and the noise, and `c²` times the kernel."""
+    surrogate, seen, *_ = gp
+    xt = np.linspace(-2, 2, 150, dtype=np.float32)[:, None]
+    large = GPSurrogate(scale**2 * surrogate.kernel, scale * surrogate.noise_std)
+    times = Evaluations(seen.x, scale * seen.y, seen.mask)
+    plain, scaled = (
+        np.asarray(jax.jit(lambda key, s=s, e=e: s.sample(e, xt, key))(jr.key(0)))
+        for s, e in ((surrogate, seen), (large, times))
+    )
+    np.testing.assert_allclose(scaled / scale, plain, atol=1e-4)
+
+
 def test_a_sample_is_a_function_of_the_key(small):
     """One value at every place, whichever candidates are asked for together; another key, another function."""
     surrogate, seen = ModelSurrogate(small, anchors=4), evaluations([[0.5], [-1.0]], [1.0, -1.0])

@@ -127,7 +127,7 @@ class GPSurrogate(AbstractSurrogate):
         x = jnp.concatenate([jnp.where(seen.mask[:, None], seen.x, 0.0), xt])
         k = jnp.where(mask[:, None] & mask[None, :], self.kernel(x, x), 0.0)
         noise = jnp.where(seen.mask, self.noise_std**2, 1.0)
-        jitter = jnp.full(xt.shape[0], x.shape[0] * jnp.finfo(x.dtype).eps)
+        jitter = x.shape[0] * jnp.finfo(x.dtype).eps * self.kernel(xt)
         chol = cholesky(k + jnp.diag(jnp.concatenate([noise, jitter])))
         y = jnp.where(seen.mask, seen.y, 0.0)
         white = solve_lower(chol[:n, :n], y)
