@@ -77,3 +77,10 @@ def test_slots_are_padding_only(small, problems):
     )
     np.testing.assert_array_equal(long.chosen[:8], short.chosen)
     np.testing.assert_allclose(long.simple[:4], short.simple)
+
+
+@pytest.mark.parametrize("n_init", [0, 151])
+def test_a_search_begins_with_some_of_the_candidates(n_init, problems):
+    problem = jax.tree.map(lambda a: a[0], problems)
+    with pytest.raises(ValueError, match=f"`n_init` must be from 1 to 150, the number of candidates, got {n_init}"):
+        search(None, RandomSearch(), problem, jr.key(0), n_init=n_init)

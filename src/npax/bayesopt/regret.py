@@ -62,7 +62,11 @@ def search(
     `noise_std`. The evaluations live in `n_init + n_iter` slots with a mask, so one program serves all iterations.
 
     `surrogate`: it sees raw coordinates and values; `None` is the oracle, which knows kernel and noise.
+
+    **Raises:** `ValueError` unless `n_init` is at least 1 and at most the number of candidates.
     """
+    if not 1 <= n_init <= problem.f.shape[0]:
+        raise ValueError(f"`n_init` must be from 1 to {problem.f.shape[0]}, the number of candidates, got {n_init}.")
     surrogate = GPSurrogate(problem.kernel, noise_std) if surrogate is None else surrogate
     slots = n_init + n_iter
     noise_key, step_key = jr.split(key)
