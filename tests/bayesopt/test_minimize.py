@@ -76,6 +76,16 @@ def test_failures_are_left_out(small):
     assert result.success and (result.x_iters >= 0).all()
 
 
+def test_what_is_masked_has_failed(small):
+    opt = Optimizer([(0, 1)], model=small)
+    with pytest.warns(FailedEvaluation, match="1 of 2 values NaN or infinite"):
+        opt.tell([[0.2], [0.4]], np.ma.array([1.0, -9.0], mask=[False, True]))
+    with pytest.warns(FailedEvaluation, match="1 of 1"):
+        opt.tell([0.6], np.ma.masked)
+    result = opt.result()
+    assert result.nfev == 3 and result.fun == 1.0 and len(result.func_vals) == 1
+
+
 def test_nothing_but_failures(small):
     with pytest.warns(FailedEvaluation):
         result = minimize(lambda x: np.inf, [(-1, 1)], n_init=2, n_iter=2, model=small, random_state=0)

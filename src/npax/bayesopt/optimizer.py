@@ -261,11 +261,11 @@ def _checked_bounds(bounds):
 
 
 def _numbers(y) -> np.ndarray:
-    """Real numbers as float64. `None` and text are refused, which NumPy would convert."""
+    """Real numbers as float64, NaN where they are masked. `None` and text are refused, which NumPy would convert."""
     try:
         if y is None or np.asarray(y).dtype.kind not in "biuf":
             raise TypeError("not numbers")
-        return np.asarray(y, np.float64)
+        return np.ma.filled(np.ma.asarray(y, np.float64), np.nan)
     except (TypeError, ValueError) as error:
         raise TypeError(f"Values of the function must be real numbers, got {y!r}.") from error
 
