@@ -109,6 +109,8 @@ def test_calibration_curve_is_coverage_at_every_level(rng):
     levels, shares = metrics.calibration_curve(y, mean, 0.7 * std)
     assert shares == pytest.approx([metrics.coverage(y, mean, 0.7 * std, level) for level in levels])
     assert np.all(np.diff(shares) >= 0) and np.all(shares < levels)
+    (level,), (share,) = metrics.calibration_curve(y, mean, 0.7 * std, 0.95)
+    assert level == 0.95 and share == shares[-1]
 
 
 def test_report_has_the_six_scores(rng):
@@ -138,6 +140,7 @@ def test_integers_and_lists_are_taken():
         (lambda: metrics.crps_samples([1.0], [[1.0]]), "at least 2"),
         (lambda: metrics.crps_samples([1.0, 2.0], [[1.0], [2.0]]), "one shape"),
         (lambda: metrics.calibration_curve([1.0], [1.0], [1.0], levels=[0.0]), "`levels`"),
+        (lambda: metrics.calibration_curve([1.0], [1.0], [1.0], levels=[0.5, np.nan]), "`levels`"),
     ],
 )
 def test_bad_input_is_named(call, words):

@@ -23,8 +23,8 @@ def calibration_curve(
 
     Calibrated predictions give the diagonal; the point at 0.95 is `coverage`.
     """
-    levels = np.arange(1, 20) / 20 if levels is None else np.asarray(levels, np.float64)
-    if levels.size == 0 or levels.min() <= 0 or levels.max() >= 1:
+    levels = np.arange(1, 20) / 20 if levels is None else np.ravel(np.asarray(levels, np.float64))
+    if levels.size == 0 or not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"`levels` must be between 0 and 1, both excluded, got {levels}.")
     needed = np.abs(2 * pit(y, mean, std) - 1)
     return levels, np.mean(needed[:, None] <= levels, axis=0)
