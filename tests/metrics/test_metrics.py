@@ -109,7 +109,7 @@ def test_calibration_curve_is_coverage_at_every_level(rng):
     levels, shares = metrics.calibration_curve(y, mean, 0.7 * std)
     assert shares == pytest.approx([metrics.coverage(y, mean, 0.7 * std, level) for level in levels])
     assert np.all(np.diff(shares) >= 0) and np.all(shares < levels)
-    (level,), (share,) = metrics.calibration_curve(y, mean, 0.7 * std, 0.95)
+    (level,), (share,) = metrics.calibration_curve(y, mean, 0.7 * std, np.array(0.95))
     assert level == 0.95 and share == shares[-1]
 
 
