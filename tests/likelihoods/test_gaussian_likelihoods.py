@@ -15,6 +15,7 @@ from npax.likelihoods import (
     FunctionAndNoise,
     HeteroscedasticGaussian,
     HomoscedasticGaussian,
+    JointGaussian,
     NoisyNormal,
     marginals,
     noiseless,
@@ -61,6 +62,13 @@ def test_the_standard_deviations_are_softplus_above_the_floor(getkey):
     assert reference.relative(noiseless(d).variance, f**2) < 1e-5
     d = HomoscedasticGaussian(2)(raw[:, :2])
     assert reference.relative(d.variance, np.full((5, 2), (1e-4 + (1 - 1e-4) * np.log(2)) ** 2)) < 1e-5
+
+
+@pytest.mark.parametrize("kind", [HeteroscedasticGaussian, HomoscedasticGaussian, FunctionAndNoise, JointGaussian])
+@pytest.mark.parametrize("floor", [5.0, 1.0, -0.1, float("nan")])
+def test_a_floor_leaves_standard_deviations_positive(kind, floor):
+    with pytest.raises(ValueError, match="`min_std` must be at least 0 and below 1, got"):
+        kind(2, min_std=floor)
 
 
 def test_a_shared_standard_deviation_is_learned_in_some_hundred_steps(getkey):

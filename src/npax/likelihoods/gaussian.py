@@ -14,12 +14,15 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     r"""$y \sim \mathcal N(\mu, \sigma^2)$ with both from the network: $\sigma = s_{\min} + (1 - s_{\min})\,
     \mathrm{softplus}(\cdot)$, independent over the columns of `y`.
 
-    **Arguments:** `dy`; `min_std`: the floor $s_{\min}$ of the standard deviation, in the units of `y`. The default
-    1e-4 only keeps it from underflowing; KR2 uses 0.05 for noiseless image data.
+    **Arguments:** `dy`; `min_std`: the floor $s_{\min}$ of the standard deviation, in the units of `y`, below 1. The
+    default 1e-4 only keeps it from underflowing; KR2 uses 0.05 for noiseless image data.
     """
 
     dy: int = eqx.field(static=True)
     min_std: float = eqx.field(static=True, default=1e-4)
+
+    def __check_init__(self):
+        check_floor(self.min_std)
 
     @property
     def size(self):
@@ -45,6 +48,9 @@ class HomoscedasticGaussian(AbstractLikelihood):
     def __init__(self, dy: int, min_std: float = 1e-4):
         self.raw_std, self.dy, self.min_std = jnp.zeros(dy), dy, min_std
 
+    def __check_init__(self):
+        check_floor(self.min_std)
+
     @property
     def size(self):
         return self.dy
@@ -64,6 +70,9 @@ class FunctionAndNoise(AbstractLikelihood):
     dy: int = eqx.field(static=True)
     min_std: float = eqx.field(static=True, default=1e-3)
 
+    def __check_init__(self):
+        check_floor(self.min_std)
+
     @property
     def size(self):
         return 3 * self.dy
@@ -76,3 +85,9 @@ class FunctionAndNoise(AbstractLikelihood):
 def positive(raw: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"]:
     """Softplus, bounded away from zero."""
     return floor + (1 - floor) * jax.nn.softplus(raw)
+
+
+def check_floor(min_std: float) -> None:
+    """**Raises** `ValueError` for a floor of `positive` that does not leave it positive."""
+    if not 0 <= min_std < 1:
+        raise ValueError(f"`min_std` must be at least 0 and below 1, got {min_std}. Scale `y` to about one.")

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..linalg import cholesky
 from ._base import AbstractLikelihood
-from .gaussian import positive
+from .gaussian import check_floor, positive
 
 
 class JointGaussian(AbstractLikelihood):
@@ -27,6 +27,9 @@ class JointGaussian(AbstractLikelihood):
     dy: int = eqx.field(static=True)
     rank: int = eqx.field(static=True, default=16)
     min_std: float = eqx.field(static=True, default=1e-4)
+
+    def __check_init__(self):
+        check_floor(self.min_std)
 
     @property
     def size(self):
