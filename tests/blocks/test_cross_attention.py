@@ -72,3 +72,9 @@ def test_without_any_context_there_is_nothing_to_read(points, getkey):
 def test_heads_must_divide_the_width(getkey):
     with pytest.raises(ValueError, match="`heads` must divide `size`, got heads=3, size=8"):
         npax.MultiHeadAttention(2, 8, heads=3, key=getkey())
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0])
+def test_a_length_is_positive(scale):
+    with pytest.raises(ValueError, match="`scale` must be positive"):
+        npax.LaplaceAttention(scale)

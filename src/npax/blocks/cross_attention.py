@@ -48,6 +48,10 @@ class LaplaceAttention(AbstractCrossAttention):
 
     scale: float = eqx.field(static=True, default=1.0)
 
+    def __check_init__(self):
+        if not self.scale > 0:
+            raise ValueError(f"`scale` must be positive, got {self.scale}.")
+
     def memorise(self, xc, r, mask):
         return xc, r, mask
 
