@@ -229,6 +229,21 @@ def test_wrong_files_are_refused_clearly(observations, weights, tmp_path):
     refused(predict(observations, "unknown-model", *args), "unknown-model")
 
 
+def test_where_nothing_can_be_written_is_said_before_the_work(observations, weights, tmp_path, monkeypatch):
+    monkeypatch.setattr("npax.estimators.interpolate", lambda *_, **__: pytest.fail("has begun to work"))
+    inside = observations / "out"
+    for args in (["-o", inside / "o.nc"], ["-o", inside / "o.zarr"], ["--plot", inside / "o.png"]):
+        refused(predict(observations, weights, "--resolution", 1, *args), "cannot be written", "obs.csv/out")
+    before = observations.read_bytes()
+    refused(predict(observations, weights, "--resolution", 1, "-o", observations), "is what is read")
+    points = observations.with_name("points.csv")
+    points.write_bytes(before)
+    refused(
+        predict(observations, weights, "--at", points, "-o", tmp_path / "new" / ".." / "points.csv"), "is what is read"
+    )
+    assert observations.read_bytes() == points.read_bytes() == before
+
+
 def test_degrees_in_a_plane_are_noted(observations, weights, tmp_path):
     table = pd.read_csv(observations)
     table.assign(lat=20 * table["lat"]).to_csv(observations, index=False)
@@ -262,6 +277,8 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(run("train", "unknown"), "no preset 'unknown'", "gp-universal")
     refused(run("train", "gp-universal", "-o", "weights.bin"), "safetensors")
+    (tmp_path / "file").touch()
+    refused(run("train", "gp-universal", "-o", "file/weights.safetensors"), "cannot be written")
     (tmp_path / "runs" / "gp-universal").mkdir(parents=True)
     (tmp_path / "runs" / "gp-universal" / "step-000000010.safetensors").touch()
     refused(run("train", "gp-universal"), "--resume")

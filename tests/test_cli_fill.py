@@ -67,5 +67,7 @@ def test_wrong_input(field, weights, tmp_path):
     refused(run("fill", field, "--y", "ice", "-o", tmp_path / "o.nc"), "no variable 'ice'", "sst")
     refused(run("fill", field, "--y", "sst", "-o", tmp_path / "o.csv"), "must end in .nc or .zarr")
     refused(run("fill", tmp_path / "none.nc", "--y", "sst", "-o", tmp_path / "o.nc"), "no file")
+    refused(run("fill", field, "-o", field), "is what is read")
+    refused(run("fill", field, "-o", field / "o.nc"), "cannot be written")
     refused(run("fill", field, "--y", "sst", "--plot", tmp_path / "o.gif"), ".png, .pdf or .svg")
     refused(run("fill", field, "--y", "sst", "-o", tmp_path / "o.nc", "--model", "gp-universal"), "GridConvCNP")

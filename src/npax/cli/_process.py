@@ -82,6 +82,19 @@ def clear_errors() -> Iterator[None]:
         fail(str(error), error)
 
 
+def check_output(path: Path, *inputs: Path | None) -> None:
+    """Makes the folder of a file that is to be written. **Raises** `OSError` where that cannot be, or where the file is
+    one of `inputs`: before the work, not after it."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(f"'{path}' cannot be written, for there can be no folder '{path.parent}': {error}") from error
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only.")
+    if any(file is not None and path.resolve() == file.resolve() for file in inputs):
+        raise FileExistsError(f"'{path}' is what is read: write to another file.")
+
+
 def fail(message: str, cause: BaseException | None = None) -> None:
     """Prints what is wrong and leaves with exit code 2."""
     err.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)

@@ -3,7 +3,7 @@ from typing import Annotated
 
 import typer
 
-from ._process import clear_errors, err, out
+from ._process import check_output, clear_errors, err, out
 from .predict import Coords, Noise
 
 
@@ -55,6 +55,8 @@ def fill(
             raise FileExistsError(f"'{output}' is there already. Delete it, or choose another name.")
         if plot is not None:
             checked_plot(plot)
+        for path in filter(None, (output, plot)):
+            check_output(path, field)
         found = tables.read_grid(field)
         y = _only(found, field) if y is None else y
         if y not in found.data_vars:

@@ -5,7 +5,7 @@ from typing import Annotated, cast
 import numpy as np
 import typer
 
-from ._process import clear_errors, err, out
+from ._process import check_output, clear_errors, err, out
 
 
 class Coords(enum.StrEnum):
@@ -93,6 +93,8 @@ def predict(
             tables.checked_suffix(output)
         if plot is not None:
             checked_plot(plot, x)
+        for path in filter(None, (output, plot)):
+            check_output(path, observations, at)
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed, [*x, y])

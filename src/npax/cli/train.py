@@ -16,7 +16,7 @@ from ..pretrained import pretrained
 from ..serialise import save
 from ..training import FitResult, presets
 from ..training.checkpoint import checkpoints
-from ._process import clear_errors, fail, out
+from ._process import check_output, clear_errors, fail, out
 
 
 def trainings() -> dict[str, Callable[..., FitResult]]:
@@ -70,6 +70,8 @@ def train(
         fail(f"`--output` must end in .safetensors, got '{weights}'.")
     if checkpoints(folder) and not resume:
         fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
+    with clear_errors():
+        check_output(weights)
     if distributed:
         _join()
     else:
