@@ -104,6 +104,9 @@ def test_two_panels(coords):
         (lambda ax: plot.field(ax, [1.0], [1.0, 2.0], np.zeros((2, 1))), "at least 2"),
         (lambda ax: plot.field(ax, [1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)), coords="x"), "planar"),
         (lambda ax: plot.points(ax, [1.0], [1.0, 2.0], [1.0]), "one length"),
+        (lambda ax: plot.points(ax, [1.0, np.nan], [1.0, 2.0], [1.0, 2.0]), "`x` and `y` must be finite"),
+        (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], truth=[1.0, 2.0]), "`truth` .*, 1; got 2"),
+        (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], context=([1.0], [])), "`context` .* got 1 and 0"),
         (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], level=2.0), "level"),
         (lambda ax: plot.posterior(ax, [1.0, 2.0], [1.0], [1.0, 2.0]), "one length, got 2, 1 and 2"),
     ],
@@ -151,7 +154,7 @@ def test_an_epidemic_shows_states_and_entropy():
     context, truth = np.array([[0, 1], [2, -1]]), np.array([[0, 1], [2, 2]])
     certain = np.eye(3)[truth]
     certain[1, 1] = 1 / 3
-    handles = plot.epidemic_panels(axes, context, certain, truth)
+    handles = plot.epidemic_panels(axes.reshape(2, 2), context, certain, truth)
     assert [handle.get_label() for handle in handles] == ["susceptible", "infected", "recovered"]
     task, entropy, prediction, shown = (np.asarray(ax.images[0].get_array()) for ax in axes)
     np.testing.assert_allclose(entropy, [[0, 0], [0, np.log(3)]])
@@ -168,6 +171,10 @@ def test_an_epidemic_shows_states_and_entropy():
         (lambda ax: plot.completion([ax], *3 * [np.zeros((2, 2))]), "three, got 1"),
         (lambda ax: plot.epidemic_panels([ax], *3 * [np.zeros((2, 2))]), "four, got 1"),
         (lambda ax: plot.epidemic_panels(4 * [ax], *3 * [np.zeros((2, 2), int)]), r"\[rows, columns, 3\]"),
+        (
+            lambda ax: plot.epidemic_panels(4 * [ax], np.full((2, 2), np.nan), np.ones((2, 2, 3)), np.zeros((2, 2))),
+            "`context` must hold 0, 1, 2 and -1, got nan",
+        ),
     ],
 )
 def test_bad_pictures_are_named(call, words, ax):

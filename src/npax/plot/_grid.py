@@ -1,5 +1,15 @@
 import numpy as np
 
+WORDS = {3: "three", 4: "four"}
+
+
+def checked_axes(axes, number):
+    """So many axes in a row, of an array of any shape: `plt.subplots(2, 2)` gives four."""
+    axes = np.ravel(np.asarray(axes, object))
+    if axes.size != number:
+        raise ValueError(f"`axes` must be {WORDS[number]}, got {axes.size}.")
+    return axes
+
 
 def checked_grid(x, y, values):
     """Sorted axes `[nx]`, `[ny]` and values `[ny nx]`."""

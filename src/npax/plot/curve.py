@@ -24,14 +24,19 @@ def posterior(
     x, mean, std = (np.asarray(a, float).ravel() for a in (x, mean, std))
     if not x.size == mean.size == std.size:
         raise ValueError(f"`x`, `mean` and `std` must be of one length, got {x.size}, {mean.size} and {std.size}.")
+    truth = None if truth is None else np.asarray(truth, float).ravel()
+    if truth is not None and truth.size != x.size:
+        raise ValueError(f"`truth` must be of the length of `x`, {x.size}; got {truth.size}.")
     order = np.argsort(x)
     x, mean, half = x[order], mean[order], ndtri(0.5 + 0.5 * level) * std[order]
     ax.fill_between(x, mean - half, mean + half, color=color, alpha=0.2, linewidth=0, label=f"{level:.0%} interval")
     ax.plot(x, mean, color=color, linewidth=1.8, label="mean")
     if truth is not None:
-        ax.plot(x, np.asarray(truth, float).ravel()[order], color="0.2", linewidth=1, linestyle="--", label="truth")
+        ax.plot(x, truth[order], color="0.2", linewidth=1, linestyle="--", label="truth")
     if context is not None:
         xc, yc = (np.asarray(a, float).ravel() for a in context)
+        if xc.size != yc.size:
+            raise ValueError(f"`context` must be a pair of one length, got {xc.size} and {yc.size}.")
         ax.plot(xc, yc, "o", color="0.1", markersize=4, markeredgewidth=0, label="observations")
     ax.margins(x=0)
     ax.spines[["top", "right"]].set_visible(False)

@@ -6,6 +6,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
+from ._grid import checked_axes
+
 STATES = {"susceptible": "#3b6fb6", "infected": "#c2419a", "recovered": "#4da05f"}
 UNSEEN = "#f1f1ee"
 TITLES = ("task", "uncertainty", "prediction", "truth")
@@ -22,14 +24,17 @@ def epidemic_panels(
     **Shapes:** `axes`: four of them; `context [rows columns]`: 0, 1, 2, and -1 where a cell is not seen;
     `probabilities [rows columns 3]`; `truth [rows columns]`.
     """
-    if len(axes) != 4:
-        raise ValueError(f"`axes` must be four, got {len(axes)}.")
+    axes = checked_axes(axes, 4)
     context, truth, p = np.asarray(context), np.asarray(truth), np.asarray(probabilities, float)
     if p.shape != (*context.shape, 3) or context.ndim != 2 or truth.shape != context.shape:
         raise ValueError(
             "`context` and `truth` must be [rows, columns] and `probabilities` [rows, columns, 3], "
             f"got {context.shape}, {truth.shape} and {p.shape}."
         )
+    for name, states in {"context": context, "truth": truth}.items():
+        if not np.isin(states, range(-1, 3)).all():
+            raise ValueError(f"`{name}` must hold 0, 1, 2 and -1, got {states[~np.isin(states, range(-1, 3))][0]}.")
+    context, truth = context.astype(int), truth.astype(int)
     colours = np.array([to_rgb(colour) for colour in (*STATES.values(), UNSEEN)])
     entropy = -np.sum(np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0)), 0.0), axis=-1)
     axes[0].imshow(colours[context], interpolation="nearest")

@@ -46,6 +46,8 @@ def points(
         raise ValueError(
             f"`x`, `y` and `values` must be 1-D, of one length and not empty, got {x.shape}, {y.shape}, {values.shape}."
         )
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("`x` and `y` must be finite, got NaN or infinity: leave these points out.")
     low, high = robust_limits(values) if limits is None else limits
     size = np.clip(4e4 / x.size, 2, 40)
     dots = ax.scatter(x, y, size, values, cmap=cmap, vmin=low, vmax=high, linewidth=0, rasterized=x.size > 5000)

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from ._grid import robust_limits
+from ._grid import checked_axes, robust_limits
 from .field import field
 from .panels import MAPS
 
@@ -26,8 +26,7 @@ def flow_panels(
     **Shapes:** `x [nx]`, `y [ny]`: the nodes, ascending; `mean`, `std`, `truth [ny nx 2]`: the velocities along `x` and
     `y`; `context`: a pair of locations `[nc 2]` and velocities `[nc 2]`. `axes`: four of them.
     """
-    if len(axes) != 4:
-        raise ValueError(f"`axes` must be four, got {len(axes)}.")
+    axes = checked_axes(axes, 4)
     x, y, mean, std, truth = (np.asarray(a, float) for a in (x, y, mean, std, truth))
     for name, values in {"mean": mean, "std": std, "truth": truth}.items():
         if values.shape != (y.size, x.size, 2):

@@ -6,6 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
+from ._grid import checked_axes
+
 UNSEEN = (0.16, 0.28, 0.62)
 """The colour of pixels without a value."""
 
@@ -48,8 +50,7 @@ def completion(
     **Shapes:** `axes`: three of them; `context`, `mean`, `std [rows columns channels]`, NaN in `context` where a pixel
     is not seen. The sizes may differ: super-resolution.
     """
-    if len(axes) != 3:
-        raise ValueError(f"`axes` must be three, got {len(axes)}.")
+    axes = checked_axes(axes, 3)
     spread = np.asarray(std, float)
     spread = spread.mean(axis=2) if spread.ndim == 3 else spread
     image(axes[0], context, values=values)

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
-from ._grid import robust_limits
+from ._grid import checked_axes, robust_limits
 from .field import field, points
 from .panels import MAPS
 
@@ -29,8 +29,7 @@ def task_panels(
     **Shapes:** `x [nx]`, `y [ny]`: the nodes of a grid; `mean`, `std`, `truth [ny nx]`; `context`: a pair of locations
     `[nc 2]` and values `[nc]`. `axes`: four of them. `coords`: "latlon" for longitudes and latitudes (coastlines).
     """
-    if len(axes) != 4:
-        raise ValueError(f"`axes` must be four, got {len(axes)}.")
+    axes = checked_axes(axes, 4)
     xc, yc = (np.asarray(a, float) for a in context)
     mean, truth = np.asarray(mean, float), np.asarray(truth, float)
     low, high = robust_limits(truth)
