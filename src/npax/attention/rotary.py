@@ -18,7 +18,8 @@ class RotaryCoordinates(eqx.Module):
 
     **Shapes:** `w [heads d/2 dx]`; fewer coordinates than `dx` are read as padded with zeros.
     **Good values:** 0.5 to 24 radians per unit for coordinates in [-2, 2].
-    **Pitfalls:** float32 angles lose accuracy as |x| grows: centre the coordinates first.
+    **Pitfalls:** float32 angles lose accuracy as |x| grows, and products of those beyond 1e8 overflow: centre the
+    coordinates first.
     """
 
     w: Float[Array, "heads pairs dx"]

@@ -20,8 +20,7 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
     $$p(y_t \mid x_t, D_c) = \mathbb E_{z \mid D_c}\bigl[\mathrm{lik}(\mathrm{decode}(z, x_t))\bigr].$$
 
     `predict` gives the mixture over draws, the same ones at every call with the same `key`. Given one draw the
-    targets are independent of one another; one draw for each
-    sample of all targets makes joint samples.
+    targets are independent of one another; one draw for each sample of all targets makes joint samples.
 
     A model gives `condition`, `draw` and `decode`; the rest is written here.
     """
