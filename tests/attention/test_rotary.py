@@ -84,3 +84,9 @@ def test_scan_equals_dense_on_turned_products(rotary, getkey):
 def test_an_odd_size_is_refused():
     with pytest.raises(ValueError, match=r"`size` must be even.*got 5"):
         npax.RotaryCoordinates(2, 5, 1, key=jr.key(0))
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 24.0), (-1.0, 24.0), (5.0, 1.0)])
+def test_frequencies_have_a_range(low, high):
+    with pytest.raises(ValueError, match="`low` must be positive and `high` not below it"):
+        npax.RotaryCoordinates(2, 6, 1, low=low, high=high, key=jr.key(0))

@@ -27,6 +27,8 @@ class RotaryCoordinates(eqx.Module):
     def __init__(self, heads: int, size: int, dx: int, *, low: float = 0.5, high: float = 24.0, key: PRNGKeyArray):
         if size % 2:
             raise ValueError(f"`size` must be even: channels are rotated in pairs; got {size}.")
+        if not 0 < low <= high:
+            raise ValueError(f"`low` must be positive and `high` not below it, got low={low}, high={high}.")
         length_key, direction_key = jr.split(key)
         length = jnp.exp(jr.uniform(length_key, (heads, size // 2, 1), minval=jnp.log(low), maxval=jnp.log(high)))
         direction = jr.normal(direction_key, (heads, size // 2, dx))
