@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from untrained import cnp
 
 import npax
+import npax.plot
 from npax.cli import _process, app
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, read, write
@@ -85,6 +86,30 @@ def test_predicts_on_a_grid_and_draws_it(observations, weights, tmp_path):
     assert dict(grid.sizes) == {"lat": 4, "lon": 5}
     assert np.isfinite(grid.temp_mean).all() and (grid.temp_std > 0).all()
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("lon", "ocean"), [(20.0, False), (-30.0, True)])  # the Sahara, the Atlantic
+def test_land_hides_the_field_only_where_the_ocean_is_observed(
+    lon, ocean, observations, weights, tmp_path, monkeypatch
+):
+    table = pd.read_csv(observations)
+    table.assign(lon=table["lon"] + lon, lat=table["lat"] + 20).to_csv(observations, index=False)
+    grid = xr.Dataset({"temp": (("lat", "lon"), np.ones((2, 2)))}, {"lat": [20.0, 22.0], "lon": [lon, lon + 2]})
+    grid.to_netcdf(tmp_path / "grid.nc")
+    drawn = []
+
+    def mean_and_std(*_, land, **__):
+        drawn.append(land)
+        return npax.plot.scattered([0.0], [0.0], [0.0], [0.0])
+
+    monkeypatch.setattr("npax.plot.mean_and_std", mean_and_std)
+    args = ["--coords", "latlon", "--plot", tmp_path / "map.png"]
+    for result in (
+        predict(observations, weights, "--resolution", 1, *args),
+        run("fill", tmp_path / "grid.nc", *args, "--model", "field-universal"),
+    ):
+        assert result.exit_code == 0, result.output
+    assert drawn == [ocean, ocean]
 
 
 @pytest.mark.filterwarnings("ignore::npax.estimators.Extrapolation", "ignore::npax.estimators.PlanarDegrees")

@@ -35,6 +35,10 @@ def test_land_where_the_atlas_says(lon, lat, expected):
     assert is_land(float(lon), float(lat)) == expected
 
 
+def test_no_places_are_no_land():
+    assert is_land(np.zeros((0, 3)), np.zeros((0, 3))).shape == (0, 3)
+
+
 def test_land_covers_29_percent_of_the_earth():
     lon, lat = np.meshgrid(np.arange(0.5, 360, 2), np.arange(-89.5, 90, 2))
     assert np.average(is_land(lon, lat), weights=np.cos(np.deg2rad(lat))) == pytest.approx(0.291, abs=0.01)

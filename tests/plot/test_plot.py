@@ -61,6 +61,15 @@ def test_the_world_is_drawn_with_land_over_sea():
     assert np.abs(color(-130, -25) - color(20, 15)).max() > 50
 
 
+def test_where_the_coasts_alone_are_drawn_the_field_is_seen_on_land():
+    values = np.where(np.abs(LAT[:, None] - 15) < 20, 1.0, 0.0) + 0.0 * LON  # a band over Africa and the Atlantic
+    figure = plot.mean_and_std(LON, LAT, values, values, coords="latlon", land=False)
+    pixels, ax = rendered(figure), figure.axes[0]
+    chad, atlantic = (np.ravel(plot.equal_earth(lon, 15.0, CENTER)) for lon in (20.0, -30.0))
+    (x0, y0), (x1, y1) = np.rint(ax.transData.transform([chad, atlantic])).astype(int)
+    np.testing.assert_array_equal(pixels[-1 - y0, x0], pixels[-1 - y1, x1])
+
+
 def test_missing_values_stay_empty(ax):
     values = np.ones((LAT.size, LON.size))
     values[2, 3] = np.nan

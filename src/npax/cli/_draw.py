@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..data import is_land
+
 
 def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
     """**Raises** where a picture cannot be drawn, before the work is done."""
@@ -21,7 +23,8 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
     """A curve, a pair of maps or a pair of maps of points, as suits the coordinates `x` of a prediction."""
     gridded = hasattr(prediction, "data_vars") and all(name in prediction[f"{y}_mean"].dims for name in x)
     if len(x) == 2 and gridded:
-        return draw_grid(prediction, (x[0], x[1]), y, coords, path)
+        seen = table[np.isfinite(table[y])]
+        return draw_grid(prediction, (x[0], x[1]), y, coords, path, (seen[x[0]], seen[x[1]]))
     from matplotlib.figure import Figure
 
     from ..plot import posterior, scattered
@@ -40,17 +43,25 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
     _save(figure, path)
 
 
-def draw_grid(prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path) -> None:
-    """Mean and standard deviation on a grid, side by side; the first of the dimensions `x` goes across."""
+def draw_grid(prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path, observed: tuple[Any, Any]) -> None:
+    """Mean and standard deviation on a grid, side by side; the first of the dimensions `x` goes across. `observed`:
+    where, `[n]` and `[n]`; if that is the ocean, land is drawn over the field."""
     from ..plot import mean_and_std
 
     mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
-    across, down = (_places(prediction, name) for name in x)
+    across, down = (places(prediction, name) for name in x)
     style = {"coords": coords, "title": y, "name": y, "units": _units(prediction, y), "axes": x}
+    style["land"] = coords == "latlon" and _at_sea(*observed)
     _save(mean_and_std(across, down, mean, std, **style), path)
 
 
-def _places(prediction, name):
+def _at_sea(lon, lat):
+    """Whether hardly any of some thousand observations are on land; near coasts a few may seem to be."""
+    lon, lat = (np.asarray(a, float)[:: max(1, len(a) // 1000)] for a in (lon, lat))
+    return bool(np.mean(is_land(lon, lat)) < 0.1)
+
+
+def places(prediction: Any, name: str) -> np.ndarray:
     """The coordinates of a dimension; its pixels are counted where it has none, or names such as those of stations."""
     found = prediction.coords.get(name)
     counted = found is None or found.dtype.kind not in "iufmM"

@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from ._process import check_output, clear_errors, err, out
@@ -44,7 +45,7 @@ def fill(
     """
     with clear_errors():
         from . import tables
-        from ._draw import checked_plot, draw_grid
+        from ._draw import checked_plot, draw_grid, places
 
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .zarr), --plot PICTURE or both.")
@@ -71,9 +72,11 @@ def fill(
             tables.write(filled, output)
             out.print(f"filled: {output}", soft_wrap=True)
         if plot is not None:
-            down, across = filled[f"{y}_mean"].dims[-2:] if dims is None else dims
+            down, across = map(str, filled[f"{y}_mean"].dims[-2:] if dims is None else dims)
             first = {dim: 0 for dim in filled.dims if dim not in (down, across)}
-            draw_grid(filled.isel(first), (str(across), str(down)), y, coords.value, plot)
+            rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())
+            observed = places(filled, across)[columns], places(filled, down)[rows]
+            draw_grid(filled.isel(first), (across, down), y, coords.value, plot, observed)
             out.print(f"picture: {plot}", soft_wrap=True)
         err.print(f"{int(seen.sum()):,} of {seen.size:,} pixels were seen.")
 

@@ -27,7 +27,7 @@ def is_land(lon: ArrayLike | float, lat: ArrayLike | float) -> np.ndarray:
     inside = np.zeros(lon.shape, bool)
     meridians, which = np.unique(lon.ravel() % 360, return_inverse=True)
     order = np.argsort(which, kind="stable")
-    groups = np.split(order, np.cumsum(np.bincount(which))[:-1])
+    groups = np.split(order, np.cumsum(np.bincount(which))[:-1]) if order.size else []
     for meridian, members in zip(meridians, groups, strict=True):
         x = x0 + (meridian - x0 + 180) % 360 - 180
         crossed = (x0 <= x) != (x1 <= x)

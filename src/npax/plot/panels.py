@@ -20,6 +20,7 @@ def mean_and_std(
     name: str = "",
     units: str = "",
     axes: tuple[str, str] = ("x", "y"),
+    land: bool = True,
 ) -> Figure:
     """Two maps side by side, a prediction and its standard deviation: a matplotlib `Figure`, with no window of its own.
 
@@ -27,13 +28,14 @@ def mean_and_std(
     and the grid spans more than 180 degrees of longitude.
 
     **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells (longitude, latitude); `mean`, `std [ny nx]`, NaN: no
-    value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane.
+    value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane. `land`: of a
+    map of the whole earth, draw it over the field, or its coasts alone.
     """
     globe = coords == "latlon" and np.ptp(np.asarray(x, float)) > 180
 
     def draw(ax, values, cmap):
         if globe:
-            return world(ax, x, y, values, cmap=cmap)
+            return world(ax, x, y, values, cmap=cmap, land=land)
         ax.set(xlabel=axes[0], ylabel=axes[1])
         return field(ax, x, y, values, coords=coords, cmap=cmap)
 

@@ -4,7 +4,7 @@ from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike
 
-from ..data import land
+from ..data import land as coastlines
 from ._grid import checked_grid, edges, robust_limits
 from .equal_earth import equal_earth
 
@@ -17,12 +17,14 @@ def world(
     *,
     cmap: str = "viridis",
     limits: tuple[float, float] | None = None,
+    land: bool = True,
 ) -> QuadMesh:
-    """A map of the whole earth (Equal Earth projection) with land drawn over the field. Returns what colour bars want.
+    """A map of the whole earth (Equal Earth projection). Returns what colour bars want.
 
     **Shapes:** `lon [nx]` and `lat [ny]` in degrees, the centres of the cells, longitudes within 360 degrees and in
     any frame (-180 to 180, 20 to 380; the map is centred on their middle); `values [ny nx]`, NaN: no colour. `limits`:
-    of the colours, default the range of the values without the outermost half percent at each side.
+    of the colours, default the range of the values without the outermost half percent at each side. `land`: draw it
+    over the field (for the ocean), or its coasts alone.
     """
     lon, lat, values = checked_grid(lon, lat, values)
     if np.ptp(lon) > 360 or np.abs(lat).max() > 90:
@@ -39,10 +41,11 @@ def world(
     ax.axis("off")
     frame = ax.add_patch(Polygon(outline, facecolor="#f4f6f8", edgecolor="none", zorder=0))
     mesh = ax.pcolormesh(x, y, values, cmap=cmap, vmin=low, vmax=high, rasterized=True, zorder=1)
-    rings = [ring + np.array([turn, 0]) for ring in land() for turn in (-720, -360, 0, 360, 720)]
+    rings = [ring + np.array([turn, 0]) for ring in coastlines() for turn in (-720, -360, 0, 360, 720)]
     near = [r for r in rings if r[:, 0].max() > center - 180 and r[:, 0].min() < center + 180]
     shapes = [_projected(ring, center) for ring in near]
-    ground = PolyCollection(shapes, facecolor="#d9d6d0", edgecolor="#6b6863", linewidth=0.35, zorder=3)
+    colour = "#d9d6d0" if land else "none"
+    ground = PolyCollection(shapes, facecolor=colour, edgecolor="#6b6863", linewidth=0.35, zorder=3)
     ax.add_collection(ground, autolim=False)
     for parallel in np.arange(-60.0, 90, 30):
         ax.plot(*equal_earth(center + np.linspace(-180, 180, 61), parallel, center), **_GRATICULE)
