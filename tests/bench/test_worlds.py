@@ -137,3 +137,12 @@ def test_flows_are_simulated_once(tmp_path, monkeypatch):
     assert len(held_out) == 1
     assert not any(np.array_equal(held_out[0], flow) for flow in np.asarray(first.tasks.velocity))
     assert (first.dx, first.dy) == (3, 2)
+
+
+def test_a_damaged_file_of_flows_is_named(tmp_path):
+    np.save(tmp_path / "kolmogorov-9.npy", np.zeros((9, 16, 16, 16, 2), np.float32))
+    content = (tmp_path / "kolmogorov-9.npy").read_bytes()
+    for part in (content[:500], content[:20], b""):
+        (tmp_path / "kolmogorov-9.npy").write_bytes(part)
+        with pytest.raises(ValueError, match=r"kolmogorov-9\.npy' is damaged.*Delete it"):
+            bench.kolmogorov(tmp_path, 9)

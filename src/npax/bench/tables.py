@@ -241,7 +241,10 @@ def _flow(path, trajectories):
         content = io.BytesIO()
         np.save(content, np.asarray(kolmogorov_flow(jr.key(0), trajectories, progress=True)))
         write_atomically(path, content.getvalue())
-    return jnp.asarray(np.load(path))
+    try:
+        return jnp.asarray(np.load(path))
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"'{path}' is damaged: {error}. Delete it; the same command simulates it anew.") from error
 
 
 def _completion(name, images):
