@@ -138,6 +138,8 @@ def test_parts_of_strangers_cannot_be_saved(saved, tmp_path):
     ):
         npax.save(tmp_path / "stranger.safetensors", model)
     assert not (tmp_path / "stranger.safetensors").exists()
+    with pytest.raises(TypeError, match=r"Cannot save `model`: .*Stranger is not"):
+        npax.save(tmp_path / "m.safetensors", Stranger())
 
 
 def test_nothing_is_pickled(saved):
