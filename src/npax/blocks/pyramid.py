@@ -3,6 +3,7 @@
 import itertools
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -40,14 +41,28 @@ def _level(share, first, second):
     return Level(share, mean, jnp.where(share > 0, jnp.sqrt(variance + 1e-6), 0.0))
 
 
-def pull_push(levels: list[Level]) -> list[Float[Array, "*side dy"]]:
-    """The picture at each resolution with its gaps filled from the next coarser one (Gortler et al. 1996).
+def pull_push(levels: list[Level], sweeps: int = 8) -> list[Float[Array, "*side dy"]]:
+    """The picture at each resolution with its gaps filled from the next coarser one (Gortler et al. 1996) and smoothed.
 
     A cell that is seen, in part or whole, keeps its mean; another takes what the coarser cells around it hold, by
-    linear interpolation. Where the coarsest cells see nothing they hold zeros.
+    linear interpolation, and then `sweeps` times the mean of its neighbours. That takes away the coarse cells' edges
+    and ends near the harmonic function (Laplace's equation), a good guess of rough fields: under the clouds of
+    `benchmarks/heaton.py`, mirrored, its error is 1.46 against 1.53 without the sweeps. Where the coarsest cells see
+    nothing they hold zeros.
     """
 
     def push(coarser, level):
-        return jnp.where(level.share > 0, level.mean, double(coarser, edges="edge"))
+        known = level.share > 0
+        guess = jnp.where(known, level.mean, double(coarser, edges="edge"))
+        return jax.lax.fori_loop(0, sweeps, lambda _, a: jnp.where(known, level.mean, _neighbours(a)), guess)
 
     return list(itertools.accumulate(levels[-2::-1], push, initial=levels[-1].mean))[::-1]
+
+
+def _neighbours(a: Float[Array, "*side dy"]) -> Float[Array, "*side dy"]:
+    """The mean of each cell's neighbours along the axes; the picture ends with copies of its outermost cells."""
+    beside = []
+    for axis in range(a.ndim - 1):
+        wide = jnp.pad(a, [(int(i == axis),) * 2 for i in range(a.ndim)], mode="edge")
+        beside += [jax.lax.slice_in_dim(wide, start, start + a.shape[axis], axis=axis) for start in (0, 2)]
+    return sum(beside[1:], start=beside[0]) / len(beside)

@@ -37,8 +37,9 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
 
     Where `ConvCNP` carries points to a grid by a set convolution, here they are on it, and a mask says which nodes are
     seen. The mask goes down a `pyramid` with the values: at each level the network (`PyramidUNet`) is told the share
-    of a cell that is seen, mean and spread of what is seen there, and the gaps filled from the next coarser level
-    (`pull_push`, ours). So it knows from the start what lies around a gap of any size, and predicts
+    of a cell that is seen, mean and spread of what is seen there, and the gaps filled from the next coarser level,
+    nearly by harmonic functions (`pull_push`, ours). So it knows from the start what lies around a gap of any size, and
+    predicts
 
     $$(\mu, \ldots)_g = S\, \tilde y_g + \mathrm{head}(h_g),$$
 
