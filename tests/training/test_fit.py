@@ -196,18 +196,18 @@ def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
 
 def test_a_gradient_by_groups_of_tasks_is_that_of_the_batch(monkeypatch):
     """Five tasks in groups of two: the last group has one in vain."""
-    fit = importlib.import_module("npax.training.fit")
+    step = importlib.import_module("npax.training.step")
     stage = Stage(Sines(), 5)
 
     def trained():
         objective = lambda *arguments: npax.objectives.nll(*arguments)  # noqa: E731  (another program each time)
         return train(3, batch_size=5, seeds=2, objective=objective, optimizer=optax.sgd(0.1))
 
-    assert fit._groups(stage, devices.global_mesh()) == (5, 1)
+    assert step.groups(stage, devices.global_mesh()) == (5, 1)
     whole = trained()
-    monkeypatch.setattr(fit, "cores_each", lambda: 1)
-    monkeypatch.setattr(fit, "POINTS", 2 * (6 + 5))
-    assert fit._groups(stage, devices.global_mesh()) == (2, 3)
+    monkeypatch.setattr(step, "cores_each", lambda: 1)
+    monkeypatch.setattr(step, "POINTS", 2 * (6 + 5))
+    assert step.groups(stage, devices.global_mesh()) == (2, 3)
     grouped = trained()
     assert np.allclose(grouped.losses, whole.losses, rtol=1e-5)
     assert eqx.tree_equal(grouped.model, whole.model, rtol=1e-4, atol=1e-5)
