@@ -92,7 +92,7 @@ def test_ctrl_c_says_how_to_go_on(small, monkeypatch):
         (("gp1d", "--steps", 0), ["--steps"]),
         (("gp3d",), ["gp3d"]),
         (("celeba", "--data", "nowhere"), ["no 'nowhere'", "celeba32.npz", "NPAX_DATA", "non-commercial"]),
-        (("sir", "--lattice", 65), ["64, 128, 256, 1024, got 65"]),
+        (("sir", "--lattice", 65), ["`lattice`", "64, 128, 256, 1024, got 65"]),
         (("report",), ["no results in 'runs/bench/results'", "npax bench TABLE"]),
         (("report", "-o", "gp.html"), [".md"]),
     ],

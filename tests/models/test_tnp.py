@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 from laws import MODELS, close, draw_data, normal
@@ -123,6 +124,29 @@ def test_autoregressive_samples_have_the_distribution_of_the_likelihood(getkey):
     mean, variance = (a.item() for a in predict(data.xt[4:5]))
     assert abs(drawn.mean() - mean) < 4 * np.sqrt(variance / 400)
     assert 0.8 < drawn.var() / variance < 1.25
+
+
+def test_a_chain_of_samples_is_that_of_encoding_everything_anew(getkey):
+    """Each target in turn, given the context and the drawn ones before it, as `log_probs` sees them."""
+    model = MODELS["tnp-a"](getkey())
+    data = draw_data(model, getkey())._replace(mask=np.arange(20) < 13)
+    state, key, nt = conditioned(model, data), getkey(), 9
+
+    @eqx.filter_jit
+    def definition(state):
+        order_key, draw_key = jr.split(jr.split(key, 1)[0])
+        order = jnp.argsort(jr.uniform(order_key, (nt,)))
+        x, keys = jnp.asarray(data.xt)[order], jr.split(draw_key, nt + 1)
+
+        def step(i, y):
+            memories, places = model._with_targets(state, x, y, jnp.arange(nt) < i)
+            predicted = model.likelihood(model._read(memories, x, places - 0.5))
+            return y.at[i].set(predicted.mean[i] + jnp.sqrt(predicted.variance[i]) * jr.normal(keys[i], (1, 1))[0])
+
+        return jnp.zeros((nt, 1)).at[order].set(jax.lax.fori_loop(0, nt, step, jnp.zeros((nt, 1))))
+
+    drawn = np.asarray(eqx.filter_jit(model.sample)(state, data.xt, key))[0]
+    assert close(drawn, definition(state))
 
 
 def test_samples_of_tnp_nd_have_its_covariance(getkey):

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 import optax
 import pytest
-from laws import finite
+from laws import MODELS, finite
 from sines import Sines, fingerprint, tiny, train
 from untrained import untrained
 
@@ -69,6 +69,22 @@ def test_the_same_arguments_give_the_same_optimizer():
             return peak
 
     assert npax.training.muon(10, schedule=Schedule()).update is not None
+
+
+@pytest.mark.parametrize("make", [npax.training.muon, npax.training.adamw])
+def test_without_gradients_nothing_but_weights_decays(make):
+    """Random features stay as they were drawn."""
+    params = eqx.filter(MODELS["perf"](jr.key(0)), eqx.is_array)
+    optimizer = make(100, 1.0)
+    state, nothing = optimizer.init(params), jax.tree.map(jnp.zeros_like, params)
+    with jax.numpy_dtype_promotion("standard"):  # for optax
+        _, state = optimizer.update(nothing, state, params)  # a warm-up begins with a step of length zero
+        updates, _ = optimizer.update(nothing, state, params)
+    moved = {}
+    for path, update in jax.tree.leaves_with_path(updates):
+        moved.setdefault(path[-1].name, []).append(bool(jnp.any(update != 0)))
+    assert "projection" in moved and not any(any(m) for name, m in moved.items() if name != "weight")
+    assert all(moved["weight"]) == (make is npax.training.adamw)
 
 
 def test_of_many_different_fits_few_are_kept(monkeypatch):

@@ -30,6 +30,7 @@ from .stack import (
     unrolled as unrolled,
     write_memories as write_memories,
     write_memories_in_threads as write_memories_in_threads,
+    write_one_more as write_one_more,
 )
 from .te_block import TEBlock as TEBlock, read_located as read_located, te_stack as te_stack
 from .transformer_block import TransformerBlock as TransformerBlock, transformer_stack as transformer_stack

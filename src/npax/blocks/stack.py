@@ -53,6 +53,25 @@ def write_memories(stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc
     return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, end)
 
 
+def write_one_more(stack: Any, memories: Any, z: Float[Array, "1 size"], x: Float[Array, "1 dx"], slot: Any) -> Any:
+    """The memories with one token more, in place of what stands at `slot`: it reads what is there, and itself.
+
+    Where a causal bias keeps tokens from reading later ones, writing one after the other is writing all at once, each
+    at the cost of reading. For attention whose memory has a place for each token.
+    """
+
+    def put(whole, one):
+        axis = next((i for i, (n, single) in enumerate(zip(whole.shape, one.shape, strict=True)) if n != single), 0)
+        return jax.lax.dynamic_update_slice_in_dim(whole, one, slot, axis)
+
+    def through(z, layer):
+        block, memory = layer
+        memory = jax.tree.map(put, memory, block.memorise(z, x, jnp.ones(1, bool)))
+        return block.update(z, x, memory), memory
+
+    return scan_blocks(through, z, (stack, memories))[1]
+
+
 def write_memories_in_threads(
     stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]
 ) -> Any:

@@ -5,7 +5,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..bias import CausalBias
-from ..blocks import read_memories, write_memories
+from ..blocks import read_memories, write_memories, write_one_more
 from ..likelihoods import AbstractLikelihood, noiseless
 from ._base import AbstractConditionalNeuralProcess, clean, context_features, target_features
 from ._joint import AbstractJointNeuralProcess
@@ -25,7 +25,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     **Arguments**: those of `TNPD`.
 
     **Cost:** per block O((nc + nt)²) for the likelihood. `predict` gives the marginals, each target as the first, at
-    the cost of `TNPD`; `sample` draws one target after another, at that of conditioning on the whole, nt times.
+    the cost of `TNPD`, and so does `sample`, which draws one target after another and writes each into the memory.
 
     **Pitfalls:** the likelihood depends on the order of the targets; few terms of the training objective are those
     of first targets, so marginals are less accurate than `TNPD`'s.
@@ -63,21 +63,30 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         return jnp.sum(self.log_probs(state, xt, yt, mask))
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
-        counted = jnp.ones(xt.shape[0], bool) if mask is None else mask
+        (xc, yc, mask_c), nt = state[1], xt.shape[0]
+        counted = jnp.ones(nt, bool) if mask is None else mask
+        room = [jnp.zeros((nt, self.dx)), jnp.zeros((nt, self.dy)), jnp.zeros(nt), jnp.zeros(nt, bool)]
+        context = (xc, yc, jnp.zeros(xc.shape[0]), mask_c)
+        memories = self._write(*(jnp.concatenate(pair) for pair in zip(context, room, strict=True)))
 
         def one(key):
             order_key, draw_key = jr.split(key)
-            order = jnp.argsort(jnp.where(counted, jr.uniform(order_key, counted.shape), 2.0))
-            x, keys = xt[order], jr.split(draw_key, xt.shape[0])
+            order = jnp.argsort(jnp.where(counted, jr.uniform(order_key, (nt,)), 2.0))
+            x, keys = xt[order], jr.split(draw_key, nt + 1)
 
-            def step(i, y):
-                memories, places = self._with_targets(state, x, y, jnp.arange(x.shape[0]) < i)
-                here = jax.lax.dynamic_slice_in_dim(x, i, 1), jax.lax.dynamic_slice_in_dim(places, i, 1) - 0.5
-                predicted = self.likelihood(self._read(memories, *here))
-                drawn = (predicted if include_noise else noiseless(predicted)).sample(keys[i])
-                return y.at[i].set(jnp.asarray(drawn)[0])
+            def step(i, chain):
+                memories, y = chain
+                here, place = jax.lax.dynamic_slice_in_dim(x, i, 1), jnp.full(1, i + 1.0)
+                drawn = jnp.asarray(self.likelihood(self._read(memories, here, place - 0.5)).sample(keys[i]))
+                token = self.tokens.embed(context_features(here, drawn))
+                memories = write_one_more(self.tokens.stack, memories, token, place[:, None], xc.shape[0] + i)
+                return memories, y.at[i].set(drawn[0])
 
-            y = jax.lax.fori_loop(0, jnp.sum(counted), step, jnp.zeros((x.shape[0], self.dy)))
+            memories_, y = jax.lax.fori_loop(0, jnp.sum(counted), step, (memories, jnp.zeros((nt, self.dy))))
+            if not include_noise:
+                observation = self.likelihood(self._read(memories_, x, jnp.full(nt, nt + 1.0)))
+                if noiseless(observation) is not observation:
+                    y = jnp.asarray(noiseless(observation).sample(keys[-1]))
             return jnp.zeros_like(y).at[order].set(y)
 
         return jax.vmap(one)(jr.split(key, n))

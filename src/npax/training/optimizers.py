@@ -36,9 +36,11 @@ def yogi(steps: int, learning_rate: float = 1e-3) -> optax.GradientTransformatio
 
 @_remembered
 def adamw(steps: int, learning_rate: float = 1e-3, weight_decay: float = 1e-4) -> optax.GradientTransformation:
-    """AdamW with warm-up and cosine, gradient norm clipped at 3."""
+    """AdamW with warm-up and cosine, gradient norm clipped at 3. Weights decay; biases, scales, the parameters of
+    kernels and the fixed projections of random features do not."""
     schedule = warmup_cosine(steps, learning_rate)
-    return optax.chain(optax.clip_by_global_norm(3.0), optax.adamw(schedule, weight_decay=weight_decay))
+    decaying = optax.adamw(schedule, weight_decay=weight_decay, mask=_weights)
+    return optax.chain(optax.clip_by_global_norm(3.0), decaying)
 
 
 @_remembered
@@ -79,12 +81,20 @@ def warmup_stable_decay(steps: int, peak: float, fall: float = 0.75):
     )
 
 
+def _weights(params):
+    """Which leaves are weights of linear maps and convolutions."""
+    return jax.tree_util.tree_map_with_path(lambda path, _: _is_weight(path), params)
+
+
+def _is_weight(path):
+    return isinstance(path[-1], jax.tree_util.GetAttrKey) and path[-1].name == "weight"
+
+
 def _matrices(params):
     """Muon's matrices: the weights of linear maps (stacked over blocks or not), but for those with a thin side."""
 
     def spec(path, leaf):
-        is_weight = isinstance(path[-1], jax.tree_util.GetAttrKey) and path[-1].name == "weight"
-        if not (is_weight and eqx.is_array_like(leaf) and min(leaf.shape[-2:]) >= 16):
+        if not (_is_weight(path) and eqx.is_array_like(leaf) and min(leaf.shape[-2:]) >= 16):
             return None
         return MuonDimensionNumbers(reduction_axis=leaf.ndim - 2, output_axis=leaf.ndim - 1)
 
