@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from npax.linalg import cholesky, solve_lower
+from npax.linalg import cholesky, cholesky_with_jitter, solve_lower
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,32 @@ def test_what_is_not_positive_definite_gives_nan():
     assert np.all(np.isnan(np.asarray(jax.jit(jax.vmap(cholesky))(-np.eye(3, dtype=np.float32)[None]))[:, 0, 0]))
 
 
+def test_rounding_errors_are_mended_on_the_diagonal_alone():
+    """Covariances of nearby points, positive definite but for rounding; beside one that needs nothing."""
+    x = np.linspace(0, 1, 60, dtype=np.float32)
+    smooth = np.exp(-0.5 * np.square(x[:, None] - x))
+    both = np.stack([smooth, smooth + np.eye(60, dtype=np.float32)])
+    assert np.isnan(np.asarray(jax.jit(jax.vmap(cholesky))(both)))[0].any()
+
+    def total(matrix):
+        factor = cholesky_with_jitter(matrix)
+        return jnp.sum(jnp.log(jnp.diagonal(factor))), factor
+
+    gradients, factors = map(np.asarray, jax.jit(jax.vmap(jax.grad(total, has_aux=True)))(both))
+    assert np.isfinite(gradients).all() and np.array_equal(factors[1], jax.jit(cholesky)(both[1]))
+    mended = factors[0].astype(float) @ factors[0].T.astype(float) - smooth
+    assert np.abs(mended - np.diag(np.diag(mended))).max() < 2e-5 and 0 < np.diag(mended).max() < 1e-3
+
+
+def test_jitter_mends_no_matrix_that_is_wrong():
+    broken = np.stack([-np.eye(3, dtype=np.float32), np.full((3, 3), np.inf, np.float32)])
+    assert not np.isfinite(np.asarray(jax.jit(jax.vmap(cholesky_with_jitter))(broken))[:, 0, 0]).any()
+
+
 ON_TWO_DEVICES = """
 import jax, jax.numpy as jnp, jax.random as jr, numpy as np
 from jax.sharding import Mesh, PartitionSpec as P
-from npax.linalg import cholesky, solve_lower
+from npax.linalg import cholesky, cholesky_with_jitter, solve_lower
 
 def draw(key):
     a = jr.normal(key[0], (16, 150, 150))

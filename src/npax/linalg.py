@@ -5,6 +5,9 @@ import jax.numpy as jnp
 from jax.custom_batching import sequential_vmap
 from jaxtyping import Array, Float
 
+TRIALS = 8
+"""Of a Cholesky factor, each with more on the diagonal."""
+
 
 def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The lower Cholesky factor; NaN where the matrix is not positive definite.
@@ -14,6 +17,16 @@ def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     ever. For batches of the size of training it costs nothing: one matrix fills a core.
     """
     return _cholesky(matrix)
+
+
+def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """The lower Cholesky factor of a matrix that is positive definite but for rounding errors.
+
+    The diagonal grows by a share of itself, first 0, then n times the spacing of floats and four times as much at each
+    further trial, until the factor is finite. At most 8 trials: a matrix that is far from positive definite, or not
+    finite itself, has a factor that is not finite.
+    """
+    return _cholesky_with_jitter(matrix)
 
 
 def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
@@ -42,6 +55,30 @@ def _cholesky_backward(factor, d_factor):
 
 
 _cholesky.defvjp(_cholesky_forward, _cholesky_backward)
+
+
+@jax.custom_vjp
+def _cholesky_with_jitter(matrix):
+    return _cholesky_with_jitter_forward(matrix)[0]
+
+
+def _cholesky_with_jitter_forward(matrix):
+    n = matrix.shape[0]
+    least = jnp.diag(jnp.diagonal(matrix)) * (n * float(jnp.finfo(matrix.dtype).eps))
+
+    def failed(state):
+        trial, _, factor = state
+        return ~jnp.all(jnp.isfinite(factor)) & (trial < TRIALS)
+
+    def again(state):
+        trial, jitter, _ = state
+        return trial + 1, 4 * jitter, _one_by_one_cholesky(matrix + jitter)
+
+    *_, factor = jax.lax.while_loop(failed, again, (1, least, _one_by_one_cholesky(matrix)))
+    return factor, factor
+
+
+_cholesky_with_jitter.defvjp(_cholesky_with_jitter_forward, _cholesky_backward)
 
 
 @jax.custom_vjp

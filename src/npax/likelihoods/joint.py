@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
-from ..linalg import cholesky
+from ..linalg import cholesky_with_jitter
 from ._base import AbstractLikelihood
 from .gaussian import check_floor, positive
 
@@ -20,8 +20,8 @@ class JointGaussian(AbstractLikelihood):
     out leaves the distribution of the others as it is (so called `kvv` covariance; Markou et al. 2022).
 
     **Arguments:** `dy`; `rank`: width of the embedding; `min_std`: the least noise.
-    **Cost** of `joint`: O((nt dy)³). **Pitfalls:** in float32 correlations are capped just below 1; still, of some
-    250 rows (`nt dy`) and more that are hardly told apart and have hardly any noise, the factor can be NaN.
+    **Cost** of `joint`: O((nt dy)³). **Pitfalls:** in float32 correlations are capped just below 1, by more where
+    that many rows (`nt dy`), hardly told apart and without noise, have no factor otherwise.
     """
 
     dy: int = eqx.field(static=True)
@@ -55,7 +55,7 @@ class JointGaussian(AbstractLikelihood):
             seen = jnp.repeat(mask, self.dy)
             mean = jnp.where(seen, mean, 0.0)
             covariance = jnp.where(seen[:, None] & seen[None], covariance, diagonal.astype(e.dtype))
-        return dist.MultivariateNormal(mean, scale_tril=cholesky(covariance))
+        return dist.MultivariateNormal(mean, scale_tril=cholesky_with_jitter(covariance))
 
     def _parts(self, raw):
         dy = self.dy
