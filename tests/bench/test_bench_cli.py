@@ -48,7 +48,12 @@ def test_help_says_what_there_is():
 def test_trains_scores_reports_and_does_not_repeat(small, tmp_path):
     result, text = invoke(*small, "--model", "thin,wide")
     assert result.exit_code == 0, text
-    assert "small: thin, seed 0: NLL" in text and "small: wide, seed 0: NLL" in text and "Bayes floor" in text
+    assert (
+        "thin: step 8 of 8, NLL" in text
+        and "small: thin, seed 0: NLL" in text
+        and "small: wide, seed 0: NLL" in text
+        and "Bayes floor" in text
+    )
     again, text = invoke(*small, "--model", "thin")
     assert again.exit_code == 0 and "finished before" in text and "Bayes floor" not in text
     result, text = invoke("report", "-o", tmp_path / "new" / "gp.md")

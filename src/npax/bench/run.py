@@ -90,7 +90,14 @@ def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] 
 
 
 def run(
-    benchmark: Benchmark, model: str, *, steps: int, seeds: int = 1, folder: Path, progress: bool = True
+    benchmark: Benchmark,
+    model: str,
+    *,
+    steps: int,
+    seeds: int = 1,
+    folder: Path,
+    progress: bool = True,
+    log: Callable[[str], None] | None = None,
 ) -> list[Result]:
     """Trains a preset on the table's tasks and scores it: one result per evaluation and seed.
 
@@ -99,7 +106,7 @@ def run(
 
     **Arguments:** `model`: one of `rows`; `steps`, `seeds` of the training (seeds side by side, by `vmap`), which
     baselines do without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder
-    for each run.
+    for each run; `progress`: show a bar; `log`: is told of each point of the learning curve, for where there is no bar.
     """
     table = benchmark.table
     if model in table.without or (model in BASELINES and model not in table.baselines):
@@ -119,6 +126,14 @@ def run(
     name, tasks = next(iter(table.evaluations.items()))
     few = jax.tree.map(lambda a: a[:GROUP], benchmark.batches[name])
     curve = Curve(place, tasks, few, every=every, steps=steps, seeds=seeds)
+
+    def evaluate(fitted):
+        curve.add(fitted)
+        if log is not None:
+            step, nll = curve.points[-1]
+            each = ", ".join(f"{value:.3f}" for value in nll)
+            log(f"{model}: step {step:,} of {steps:,}, NLL {each}, {curve.seconds / 60:.1f} minutes")
+
     try:
         fitted = fit(
             lambda key: preset(table.dx, table.dy, key=key, **own),
@@ -128,7 +143,7 @@ def run(
             batch_size=table.batch_size,
             seeds=seeds,
             checkpoint=place,
-            evaluate=curve.add,
+            evaluate=evaluate,
             evaluate_every=every,
             chunk=chunk,
             progress=progress,

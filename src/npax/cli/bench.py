@@ -318,7 +318,13 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                 err.print(f"{place}: {'finished before' if done else training}", markup=False)
                 try:
                     found = harness.run(
-                        benchmark, name, steps=steps, seeds=seeds, folder=folder, progress=err.is_terminal
+                        benchmark,
+                        name,
+                        steps=steps,
+                        seeds=seeds,
+                        folder=folder,
+                        progress=err.is_terminal,
+                        log=None if err.is_terminal else _plain,
                     )
                 except Exception as error:  # one model's trouble (memory, say) must not cost the night of the others
                     if len(wanted) == 1:
@@ -335,6 +341,10 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
     if failed:
         err.print(f"failed: {', '.join(failed)}", style="red")
         raise typer.Exit(1)
+
+
+def _plain(text):
+    err.print(text, markup=False, soft_wrap=True)
 
 
 def _line(result):
