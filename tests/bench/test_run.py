@@ -178,3 +178,9 @@ def test_tables_of_other_data_have_names_of_their_own(monkeypatch, tmp_path):
     assert shift().name == "shift" != shift((0.0, 3.0)).name
     monkeypatch.setattr(tables, "_flow", lambda path, n: jax.numpy.zeros((n, 16, 16, 16, 2)))
     assert len({kolmogorov(tmp_path, n).name for n in (8, 16, 72)}) == 3
+
+
+@pytest.mark.parametrize(("points", "kept"), [(10, 128), (1000, 16), (3000, 8)])
+def test_learning_curves_are_of_fewer_tasks_where_those_are_large(points, kept):
+    x, y, mask = (np.zeros((200, points, 1), np.float32),) * 2 + (np.ones((200, points), bool),)
+    assert len(importlib.import_module("npax.bench.run")._few(npax.Task(x, y, mask, x, y, mask)).xc) == kept

@@ -23,6 +23,8 @@ from .tables import Table
 EVALUATION_SEED = 2026
 POINTS = 8
 """Points of a learning curve, about."""
+FEWEST, PAIRS = 8, 2**24
+"""Tasks of a learning curve at least, and their pairs of context and target at most."""
 
 
 def model_presets() -> dict[str, Callable[..., AbstractNeuralProcess]]:
@@ -124,7 +126,7 @@ def run(
     chunk = max(1, min(25, steps // POINTS))
     every = max(1, steps // POINTS // chunk) * chunk
     name, tasks = next(iter(table.evaluations.items()))
-    few = jax.tree.map(lambda a: a[:GROUP], benchmark.batches[name])
+    few = _few(benchmark.batches[name])
     curve = Curve(place, tasks, few, every=every, steps=steps, seeds=seeds)
 
     def evaluate(fitted):
@@ -168,6 +170,12 @@ def run(
         skipped=fitted.skipped,
         curve=curve.points,
     )
+
+
+def _few(batch: Task) -> Task:
+    """The tasks of a learning curve, scored again and again: fewer where they are large."""
+    pairs = batch.xc.shape[1] * batch.xt.shape[1]
+    return jax.tree.map(lambda a: a[: max(FEWEST, min(GROUP, PAIRS // max(pairs, 1)))], batch)
 
 
 def _write(
