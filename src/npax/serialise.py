@@ -73,7 +73,11 @@ def _describe(part, name, arrays):
         return {"tuple" if isinstance(part, tuple) else "list": items}
     kind = f"{type(part).__module__}.{type(part).__qualname__}"
     if not (isinstance(part, eqx.Module) and kind.startswith(_TRUSTED)):
-        raise TypeError(f"Cannot save `{name.lstrip('.') or 'model'}`: a {kind} is not a part of npax or tinygp.")
+        raise TypeError(
+            f"Cannot save `{name.lstrip('.') or 'model'}`: a {kind} is not a part of npax or tinygp. Write "
+            "models with parts of your own by `equinox.tree_serialise_leaves`, and read them by "
+            "`tree_deserialise_leaves` into a model made by the same code."
+        )
     fields = {f.name: _describe(getattr(part, f.name), f"{name}.{f.name}", arrays) for f in dataclasses.fields(part)}
     return {"module": kind, "fields": fields}
 

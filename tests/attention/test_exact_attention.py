@@ -309,6 +309,14 @@ def test_the_kernels_lower_for_gpus(dtype, getkey):
         assert text.count("xla.gpu.triton") == kernels
 
 
+@pytest.mark.parametrize("attend", [npax.dense_attention, npax.scan_attention])
+def test_a_bias_of_other_heads_is_refused(attend):
+    q, x = jnp.zeros((2, 3, 4)), jnp.zeros((3, 1))
+    for heads in (1, 3):
+        with pytest.raises(ValueError, match=f"`bias` has {heads} heads and the attention 2"):
+            attend(q, q, q, bias=npax.CausalBias(heads), xq=x, xk=x)
+
+
 def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):

@@ -10,6 +10,7 @@ import reference
 from laws import BIASES, normal, on_lattice
 
 import npax
+from npax.attention import TokenAttention
 
 
 @pytest.fixture
@@ -79,6 +80,17 @@ def test_scan_equals_dense_on_turned_products(rotary, getkey):
     (_, dense), d_dense = gradients(npax.dense_attention, rotary)
     (_, scan), d_scan = gradients(eqx.Partial(npax.scan_attention, block=16), rotary)
     assert reference.relative(scan, dense) < 1e-5 and reference.relative(d_scan.w, d_dense.w) < 1e-4
+
+
+def test_rotations_of_other_shapes_are_refused(getkey):
+    x, z, seen = jnp.zeros((5, 2)), jnp.zeros((5, 8)), jnp.ones(5, bool)
+    for heads, size in ((1, 4), (2, 8)):
+        rotary = npax.RotaryCoordinates(heads, size, 2, key=getkey())
+        parts = {"attention": npax.DenseAttention(), "rotary": rotary, "key": getkey()}
+        with pytest.raises(ValueError, match=f"of {heads} heads of size {size}, and the attention has 2 of size 4"):
+            TokenAttention(8, heads=2, head_size=4, **parts).memorise(z, x, seen)
+    with pytest.raises(ValueError, match="of 1 coordinates, the locations have 2"):
+        npax.RotaryCoordinates(2, 4, 1, key=getkey()).turns(x)
 
 
 def test_an_odd_size_is_refused():

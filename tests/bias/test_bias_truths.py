@@ -88,6 +88,15 @@ def test_hyper_parameters_of_a_kernel_are_trained(points):
     assert len(leaves) == 2 and all(np.abs(g).sum() > 0 for g in leaves)
 
 
+def test_whole_numbers_of_a_kernel_stay_as_they_are():
+    """The gradient in an exponent is the logarithm of a base that may be negative."""
+    bias, x = npax.KernelBias([kernels.Polynomial(order=3, scale=2.0)]), jnp.array([[-1.0], [2.0]])
+    value, gradient = jax.jit(jax.value_and_grad(lambda bias: jnp.sum(bias(x, x)), allow_int=True))(bias)
+    assert np.isclose(value, sum((a * b / 4) ** 3 for a in (-1, 2) for b in (-1, 2)))
+    assert all(np.isfinite(g).all() for g in jax.tree.leaves(gradient) if g.dtype == jnp.float32)
+    assert bias.kernels[0].order == 3 and isinstance(bias.kernels[0].order, int)
+
+
 def test_kernel_bias_needs_kernels():
     with pytest.raises(ValueError, match="one tinygp kernel per head"):
         npax.KernelBias([])
@@ -122,6 +131,24 @@ def test_columns_see_their_columns_only(points, getkey):
     values = np.asarray(bias(xq, xk))
     assert (values == eqx.filter_jit(inner)(xq[:, 1:], xk[:, 1:])).all()
     assert (values == bias(xq * np.float32([np.nan, 1]), xk)).all()
+
+
+@pytest.mark.parametrize(
+    "bias", [npax.CausalBias(1, column=2), npax.ColumnsBias(npax.CausalBias(1), (0, 2)), npax.CausalBias(1, column=-3)]
+)
+def test_columns_that_are_not_there_are_refused(bias):
+    with pytest.raises(ValueError, match=r"no column -?[23]: the locations have 2, counted from 0"):
+        bias(jnp.zeros((3, 2)), jnp.zeros((4, 2)))
+
+
+def test_only_biases_add_up(getkey):
+    bias = npax.RBFNetworkBias(1, key=getkey())
+    assert sum([bias]) is bias and sum([bias, bias]).parts == (bias, bias)
+    for other in (1.0, 1):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            bias + other
+        with pytest.raises(TypeError, match="unsupported operand"):
+            other + bias
 
 
 def test_sums_are_flat_and_associative(points, getkey):

@@ -1,7 +1,9 @@
 import pickle
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pandas as pd
 import pytest
 from scipy.stats import norm
@@ -12,7 +14,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
-from untrained import cnp
+from untrained import cnp, untrained
 
 import npax
 from npax.estimators import DroppedRows, Extrapolation
@@ -32,6 +34,31 @@ def data(rng):
 @pytest.fixture
 def reg(small):
     return npax.NeuralProcessRegressor(small)
+
+
+class Counts(npax.likelihoods.AbstractLikelihood):
+    dy: int = 1
+    size: int = 1
+
+    def __call__(self, raw):
+        return dist.Poisson(jnp.exp(jnp.clip(raw, -5.0, 3.0))).to_event(1)
+
+
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+def test_counts_are_not_standardised(strategy, rng):
+    """What the model sees of them, and what it says, are counts."""
+    model = untrained(lambda key: npax.CNP(2, 1, encoder=(16,), size=16, decoder=(16,), likelihood=Counts(), key=key))
+    X, y = rng.uniform(0, 10, (60, 2)), rng.poisson(20.0, 60).astype(float)
+    reg = npax.NeuralProcessRegressor(model, strategy=strategy).fit(X, y)
+    low, half = X.min(axis=0), np.ptp(X, axis=0) / 2
+    scaled = (X - low - half) * 2 / half
+    mean = reg.predict(X[:7])
+    assert (mean > 0).all() and mean.max() <= np.exp(3.0) + 1e-4
+    if strategy == "exact":
+        as_they_are = npax.NeuralProcessRegressor(model, normalize=False).fit(scaled, y)
+        assert np.allclose(mean, as_they_are.predict(scaled[:7]), rtol=1e-3)
+        samples = reg.sample_y(X[:7], 4)
+        assert np.array_equal(samples, np.round(samples)) and (samples >= 0).all()
 
 
 def test_scikit_learns_own_checks():

@@ -28,6 +28,20 @@ def test_the_order_of_the_context_does_not_matter(model, data):
     assert close(evaluate(model, shuffled)[0], evaluate(model, data)[0])
 
 
+def test_wrong_shapes_are_refused_by_name(model, data):
+    state = jax.eval_shape(model.condition, data.xc, data.yc)
+    for words, wrong in {
+        rf"`xc` must have the shape \[n, {model.dx}\].*got \[20\]": (data.xc[:, 0], data.yc),
+        rf"`xc` must .*got \[20, {model.dx + 1}\]": (np.zeros((20, model.dx + 1), np.float32), data.yc),
+        rf"`yc` must have the shape \[20, {model.dy}\].*got \[19, {model.dy}\]": (data.xc, data.yc[1:]),
+        r"`mask` must have the shape \[20\].*got \[19\]": (data.xc, data.yc, data.mask[1:]),
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            jax.eval_shape(model.condition, *wrong)
+    with pytest.raises(ValueError, match="`xt` must have"):
+        jax.eval_shape(lambda state, xt: model.predict(state, xt).mean, state, data.xt[:, :-1])
+
+
 def test_targets_are_independent_of_one_another(model, data, getkey):
     others = data._replace(xt=np.r_[np.asarray(data.xt)[:4], normal(getkey(), (5, model.dx))])
     few, whole = evaluate(model, others)[0], evaluate(model, data)[0]

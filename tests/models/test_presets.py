@@ -36,6 +36,12 @@ def test_presets_have_half_a_million_parameters(name, dx, dy):
 
 
 @pytest.mark.parametrize("name", sorted(set(PAPERS) - {"tnp_nd"}))
+def test_a_likelihood_of_other_columns_is_refused(name):
+    with pytest.raises(ValueError, match="`likelihood` predicts 3 columns and `dy` is 1"):
+        eqx.filter_eval_shape(PAPERS[name], 2, 1, likelihood=HeteroscedasticGaussian(3), key=jr.key(0))
+
+
+@pytest.mark.parametrize("name", sorted(set(PAPERS) - {"tnp_nd"}))
 def test_presets_take_another_likelihood(name):
     """Three channels of pixels for all, three classes for all but those that resample residuals."""
     for likelihood in (HeteroscedasticGaussian(3, min_std=0.05), Categorical(3)):

@@ -1,6 +1,9 @@
 """The training loop."""
 
 import importlib
+import inspect
+import json
+import re
 
 import equinox as eqx
 import jax
@@ -161,6 +164,38 @@ def test_a_curriculum_trains_on_its_stages():
 def test_arguments_out_of_range_are_named(name):
     with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
         train(**{"steps": 3, name: 0})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"steps": 3.0}, "`steps` must be a whole number, got 3.0"),
+        ({"tasks": Sines}, "`tasks` must be a sampler, an object with a method `sample"),
+        ({"tasks": lambda key: None}, "`tasks` must be a sampler"),
+        ({"key": 7}, r"`key` must be a key, `jax\.random\.key\(7\)`"),
+    ],
+)
+def test_arguments_of_other_types_are_named(wrong, words):
+    with pytest.raises(TypeError, match=words):
+        inspect.unwrap(npax.fit)(tiny(jr.key(0)), **{"tasks": Sines(), "steps": 3, "key": jr.key(0), **wrong})
+
+
+@pytest.mark.parametrize("shape", ["[1]", "[7]"])
+def test_an_objective_of_several_numbers_is_refused(shape):
+    def objective(model, task, key):
+        return jnp.broadcast_to(npax.objectives.nll(model, task, key), json.loads(shape))
+
+    with pytest.raises(ValueError, match=re.escape(f"one number for a task, got an array of the shape {shape}")):
+        train(1, objective=objective)
+
+
+def test_tasks_without_masks_are_refused():
+    class Unmasked(npax.tasks.AbstractTasks):
+        def sample(self, key):
+            return eqx.tree_at(lambda task: task.mask_t, Sines().sample(key), None)
+
+    with pytest.raises(ValueError, match="no `mask_t`: give an array of `True`"):
+        npax.fit(tiny(jr.key(0)), Unmasked(), steps=1, key=jr.key(0), progress=False)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

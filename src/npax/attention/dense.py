@@ -20,11 +20,14 @@ def dense_attention(
 
     Materialises the `[heads nq nk]` logits: right for training-sized sets; `scan_attention` gives the same numbers
     in bounded memory. Keys under a `False` mask take no part, whatever they hold; a query without any key (all
-    masked, or all biases $-\infty$) receives zeros, and its gradients are zeros.
+    masked, or all biases $-\infty$) receives zeros, and its gradients are zeros. Operands of 16 bits are computed with
+    in float32. **Raises** `ValueError` for a bias of another number of heads.
     """
+    dtype = q.dtype
+    q, k, v = (a.astype(jnp.float32) if a.dtype.itemsize < 4 else a for a in (q, k, v))
     k, v, xk = hide(mask, k, v, xk)
     s = logits(q, k, bias, xq, xk, mask)
-    return jnp.einsum("hqk,hkd->hqd", softmax(s), v)
+    return jnp.einsum("hqk,hkd->hqd", softmax(s), v).astype(dtype)
 
 
 def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:
@@ -37,7 +40,14 @@ def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:
 
 def logits(q, k, bias, xq, xk, mask):
     """`scores` with a bias of the locations."""
-    return scores(q, k, None if bias is None else bias(xq, xk), mask)
+    return scores(q, k, None if bias is None else of_heads(bias(xq, xk), len(q)), mask)
+
+
+def of_heads(bias, heads):
+    """**Raises** `ValueError` for the bias of another number of heads."""
+    if len(bias) != heads:
+        raise ValueError(f"The `bias` has {len(bias)} heads and the attention {heads}: make both the same.")
+    return bias
 
 
 def scores(q, k, bias, mask):

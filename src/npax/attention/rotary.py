@@ -36,6 +36,8 @@ class RotaryCoordinates(eqx.Module):
 
     def turns(self, x: Float[Array, "n dx"]) -> tuple[Float[Array, "heads n pairs"], Float[Array, "heads n pairs"]]:
         """Cosine and sine of every angle at every point."""
+        if x.shape[1] > self.w.shape[2]:
+            raise ValueError(f"The rotation is of {self.w.shape[2]} coordinates, the locations have {x.shape[1]}.")
         # Locations repeated for every head: one product over all heads makes a transposed copy in the gradient.
         w = jnp.swapaxes(self.w[..., : x.shape[1]], 1, 2)
         return cos_sin(jax.vmap(matmul)(jnp.broadcast_to(x, (len(w), *x.shape)), w))

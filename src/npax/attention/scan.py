@@ -38,7 +38,7 @@ def scan_attention(
     one block are done in one piece. The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit`
     and `grad` apply as usual (reverse mode, once). Operands of 16 bits are computed with in float32.
 
-    **Raises:** `ValueError` for a `block` below 1, or a bias without locations.
+    **Raises:** `ValueError` for a `block` below 1, a bias without locations or of another number of heads.
     """
     block = (256 if jax.default_backend() == "cpu" else 512) if block is None else block
     if block < 1:

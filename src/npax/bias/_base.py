@@ -1,4 +1,6 @@
 import abc
+from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -18,7 +20,11 @@ class AbstractBias(eqx.Module):
         """The bias of every head for every pair of a query and a key location."""
 
     def __add__(self, other: "AbstractBias") -> "SumBias":
-        return SumBias((*terms(self), *terms(other)))
+        return SumBias((*terms(self), *terms(other))) if isinstance(other, AbstractBias) else NotImplemented
+
+    def __radd__(self, other: Any) -> "AbstractBias":
+        """`sum(biases)` starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
 class SumBias(AbstractBias):
@@ -29,6 +35,13 @@ class SumBias(AbstractBias):
     def __call__(self, xq, xk):
         first, *rest = (part(xq, xk) for part in self.parts)
         return sum(rest, start=first)
+
+
+def check_columns(columns: Sequence[int], dx: int) -> None:
+    """**Raises** `ValueError` for columns that locations `[n dx]` do not have."""
+    absent = [column for column in columns if not -dx <= column < dx]
+    if absent:
+        raise ValueError(f"There is no column {absent[0]}: the locations have {dx}, counted from 0.")
 
 
 def terms(bias: AbstractBias) -> tuple[AbstractBias, ...]:

@@ -1,7 +1,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from ._base import AbstractBias
+from ._base import AbstractBias, check_columns
 
 
 class CausalBias(AbstractBias):
@@ -15,5 +15,6 @@ class CausalBias(AbstractBias):
     column: int = eqx.field(static=True, default=-1)
 
     def __call__(self, xq, xk):
+        check_columns([self.column], xq.shape[1])
         ahead = xk[None, :, self.column] > xq[:, None, self.column]
         return jnp.broadcast_to(jnp.where(ahead, -jnp.inf, 0.0), (self.heads, *ahead.shape))

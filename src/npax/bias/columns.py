@@ -1,13 +1,13 @@
 import equinox as eqx
 
-from ._base import AbstractBias
+from ._base import AbstractBias, check_columns
 
 
 class ColumnsBias(AbstractBias):
     r"""A bias that sees chosen columns of the locations only (KR2 §3.2): space, time, a covariate.
 
     `ColumnsBias(RBFNetworkBias(4, key=k1), (0, 1)) + ColumnsBias(RBFNetworkBias(4, key=k2), (2,))` treats space and
-    time apart.
+    time apart. **Raises** `ValueError` for locations without one of the columns.
     """
 
     bias: AbstractBias
@@ -15,4 +15,5 @@ class ColumnsBias(AbstractBias):
 
     def __call__(self, xq, xk):
         columns = list(self.columns)
+        check_columns(columns, xq.shape[1])
         return self.bias(xq[:, columns], xk[:, columns])

@@ -12,8 +12,9 @@ from ._base import AbstractBias
 class KernelBias(AbstractBias):
     r"""Any tinygp kernel as attention bias, one per head: $B_h(x_q, x_k) = \alpha_h K_h(x_q, x_k)$ (KR2, eq. 4).
 
-    Sums and products of kernels are tinygp's: `ExpSquared(0.5) * ExpSineSquared(period=1.0)`. Every floating-point
-    hyper-parameter of a kernel becomes a trained parameter, as does the weight $\alpha_h$ (1 at the start).
+    Sums and products of kernels are tinygp's: `ExpSquared(0.5) * ExpSineSquared(period=1.0)`. Every
+    floating-point hyper-parameter of a kernel becomes a trained parameter, as does the weight $\alpha_h$ (1 at the
+    start); whole numbers, such as the order of a polynomial, stay as they are: write `scale=1.0` for what is trained.
 
     **Arguments:** `kernels`: one kernel per head. Pick kernels with a finite gradient at distance 0 (tinygp's
     stationary kernels are) or apply them to other columns with `ColumnsBias`.
@@ -34,4 +35,5 @@ class KernelBias(AbstractBias):
 
 def _trained(leaf):
     numeric = isinstance(leaf, float | int) or eqx.is_array_like(leaf)
-    return jnp.asarray(leaf, jnp.float32) if numeric and not isinstance(leaf, bool) else leaf
+    inexact = numeric and jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
+    return jnp.asarray(leaf, jnp.float32) if inexact else leaf

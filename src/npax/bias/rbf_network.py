@@ -23,6 +23,7 @@ class RBFNetworkBias(AbstractBias):
 
     **Good values:** `bases=5`; coordinates scaled to about [-2, 2].
     **Cost:** one exponential per pair, head and basis; `GeometricRBFBias` needs one per pair.
+    **Pitfalls:** gradients are of reverse mode, once; for second derivatives take `DenseAttention` with a `KernelBias`.
     """
 
     a: Float[Array, "heads bases"]

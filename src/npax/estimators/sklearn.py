@@ -42,7 +42,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       degrees (in this order, any wrap), on the sphere.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
-      was trained in: on tasks of its own kind, and for models of your own.
+      was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
+      model's likelihood does not predict over all real numbers are never standardised.
     - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
       those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations unless
       that is more work than tiles, by `npax.inference.choose`.

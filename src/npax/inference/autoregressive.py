@@ -173,7 +173,8 @@ def _continued(model, mask, chains, start, end) -> _Chains:
     def continued(chain):
         def step(i, y):
             predicted = _next(model, chain.x, y, mask, i)
-            return y.at[mask.shape[0] + i].set(_draw(predicted, chain.keys[i], include_noise=True)[0])
+            drawn = _draw(predicted, chain.keys[i], include_noise=True)[0]
+            return y.at[mask.shape[0] + i].set(drawn.astype(y.dtype))  # counts are whole numbers
 
         return chain._replace(y=jax.lax.fori_loop(start, end, step, chain.y))
 

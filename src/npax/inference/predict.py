@@ -14,7 +14,7 @@ from numpyro.distributions import Distribution
 
 from ..blocks import write_memories_in_threads
 from ..devices import cores_each, everywhere, local_mesh, on_first, split
-from ..likelihoods import Categorical, marginals, noiseless
+from ..likelihoods import marginals, noiseless, of_real_numbers
 from ..models import AbstractNeuralProcess, AbstractTokenStack
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
@@ -178,10 +178,8 @@ def outputs(
 
 
 def standardiser(model: AbstractNeuralProcess, y: np.ndarray, normalize: bool = True) -> Standardiser:
-    """What brings values `[*contexts n dy]` to the model's unit; classes have none."""
-    if isinstance(model.likelihood, Categorical):
-        return Standardiser.of(y[..., :0, :])
-    return Standardiser.of(y) if normalize else Standardiser.none(y)
+    """What brings values `[*contexts n dy]` to the model's unit; classes, counts and the like are left as they are."""
+    return Standardiser.of(y) if normalize and of_real_numbers(model.likelihood) else Standardiser.none(y)
 
 
 def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ..devices import cores, everywhere, local_mesh, split
-from ..likelihoods import Categorical
+from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess
 from .cells import Box, Cell, Whole, bisect, known, small, weight
 from .neighbours import Neighbours, Remembered
@@ -131,7 +131,7 @@ class Tiled:
         self.frame = coordinates.frame(self.positions)
         to_model(model, self.positions[:0])
         self.points = self.frame(self.positions)
-        enough = normalize and len(x) >= TREND * size and not isinstance(model.likelihood, Categorical)
+        enough = normalize and len(x) >= TREND * size and of_real_numbers(model.likelihood)
         self.standardiser = standardiser(model, y, normalize)
         self.y = self.standardiser(y)
         self.trend = _trend(self.points, self.y) if enough else None

@@ -10,3 +10,4 @@ from .gaussian import (
 from .joint import JointGaussian as JointGaussian
 from .mixture import NormalMixture as NormalMixture, mixture as mixture
 from .noisy import NoisyNormal as NoisyNormal, marginals as marginals, noiseless as noiseless
+from .support import of_real_numbers as of_real_numbers

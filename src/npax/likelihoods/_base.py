@@ -9,7 +9,10 @@ class AbstractLikelihood(eqx.Module):
     """Turns the raw output of a network at each target into a distribution over `y`.
 
     The distribution is NumPyro's, with batch shape `[nt]` (`[*batch nt]`) and event shape `[dy]`: `log_prob`,
-    `sample`, `mean`, `variance`; marginal quantiles come from `npax.likelihoods.marginals`.
+    `sample`, `mean`, `variance`; marginal quantiles come from `npax.likelihoods.marginals`. Its `support` tells
+    whether values may be standardised (`of_real_numbers`): estimators leave counts, shares and classes as they are.
+
+    To write your own, subclass and give `dy`, `size` and `__call__`.
     """
 
     dy: eqx.AbstractVar[int]

@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
 from ..blocks import write_memories
-from ..likelihoods import AbstractLikelihood
+from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 
 State = Any
 """What a model keeps of its context; a PyTree whose form each model chooses."""
@@ -16,9 +16,13 @@ State = Any
 class AbstractNeuralProcess(eqx.Module):
     r"""A map from context sets to predictive distributions, $p(y_t \mid x_t, D_c)$.
 
-    One task, no batch axis: `jax.vmap` (or `eqx.filter_vmap`) does batches, ensembles and seeds. The work is split
-    in two so that it is done once: `condition` does all that depends on the context alone, `predict` maps any number
-    of targets, each independent of the others. An empty or fully masked context is legal and gives the prior.
+    One task, no batch axis: `jax.vmap` (or `eqx.filter_vmap`) does batches, ensembles and seeds. Score and sample
+    inside the mapped function and return numbers: a distribution that leaves it still takes its batch for that of one
+    task, and would sample the same noise for all.
+
+    The work is split in two so that it is done once: `condition` does all that depends on the context alone, `predict`
+    maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the
+    prior.
 
     A model gives `condition` and `predict`; most do so as an `AbstractConditionalNeuralProcess` or, where one context
     stands for many functions, as an `AbstractLatentNeuralProcess`.
@@ -56,6 +60,7 @@ class AbstractConditionalNeuralProcess(AbstractNeuralProcess):
         """The raw numbers that the likelihood turns into a distribution at each target."""
 
     def predict(self, state, xt):
+        check_places(self, xt, "xt")
         return self.likelihood(self.decode(state, xt))
 
 
@@ -73,11 +78,21 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"] | None = None
     ) -> tuple[Float[Array, "nc size"], Float[Array, "nc dx"], Bool[Array, " nc"]]:
         """Tokens, locations and mask of a context, as `write_memories` takes them."""
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         return self.context_tokens(xc, yc), xc, mask
 
     def condition(self, xc, yc, mask=None):
+        check_points(self, xc, yc, mask, "c")
         return write_memories(self.stack, *self.entering(xc, yc, mask))
+
+
+def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:
+    """**Raises** `ValueError` for locations that are not `[n dx]`."""
+    if jnp.ndim(x) != 2 or jnp.shape(x)[1] != model.dx:
+        raise ValueError(
+            f"`{name}` must have the shape [n, {model.dx}], a row for each point and the columns that the model was "
+            f"made for; got {[*jnp.shape(x)]}. Batches are `jax.vmap`; missing coordinates are zeros."
+        )
 
 
 def at_least_one(**sizes: int) -> None:
@@ -87,11 +102,34 @@ def at_least_one(**sizes: int) -> None:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
 
 
-def clean(x, y, mask):
-    """The context with zeros under the mask, and a mask where none was given."""
+def gaussian_unless(likelihood: AbstractLikelihood | None, dy: int) -> AbstractLikelihood:
+    """A model's likelihood, `HeteroscedasticGaussian(dy)` where none is given. **Raises** `ValueError` for one of
+    another number of columns."""
+    if likelihood is None:
+        return HeteroscedasticGaussian(dy)
+    if likelihood.dy != dy:
+        raise ValueError(f"The `likelihood` predicts {likelihood.dy} columns and `dy` is {dy}: make both the same.")
+    return likelihood
+
+
+def clean(model, x, y, mask, of="c"):
+    """The context (or the targets, `of="t"`) with zeros under the mask, and a mask where none was given."""
+    check_points(model, x, y, mask, of)
     if mask is None:
         return x, y, jnp.ones(x.shape[0], bool)
     return jnp.where(mask[:, None], x, 0.0), jnp.where(mask[:, None], y, 0.0), mask
+
+
+def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: str) -> None:
+    """**Raises** `ValueError` for a context (or targets) whose shapes are not `[n dx]`, `[n dy]` and `[n]`."""
+    check_places(model, x, f"x{of}")
+    if jnp.shape(y) != (len(x), model.likelihood.dy):
+        raise ValueError(
+            f"`y{of}` must have the shape [{len(x)}, {model.likelihood.dy}], a row for each of `x{of}` and the columns "
+            f"that the model predicts; got {[*jnp.shape(y)]}."
+        )
+    if mask is not None and jnp.shape(mask) != (len(x),):
+        raise ValueError(f"`mask` must have the shape [{len(x)}], as long as `x{of}`; got {[*jnp.shape(mask)]}.")
 
 
 def context_features(xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc dx+dy+1"]:

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
 from ..likelihoods import mixture, noiseless
-from ._base import State, clean
+from ._base import State, check_places, clean
 from ._joint import AbstractJointNeuralProcess
 
 SAMPLES = 16
@@ -45,6 +45,7 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         """The distribution of each target given each draw: batch shape `[samples nt]`, event shape `[dy]`."""
         if samples < 1:
             raise ValueError(f"`samples` must be at least 1, got {samples}.")
+        check_places(self, xt, "xt")
         keys = jr.split(jr.key(0) if key is None else key, samples)
         return self.likelihood(jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys))
 
@@ -56,6 +57,6 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None, samples: int = SAMPLES):
         r"""$\log \frac1S \sum_s \prod_t p(y_t \mid x_t, z_s)$ with draws $z_s$ given the context: a lower bound in
         expectation, tighter with more `samples`."""
-        xt, yt, mask = clean(xt, yt, mask)
+        xt, yt, mask = clean(self, xt, yt, mask, "t")
         each = jnp.asarray(self.predict_each(state, xt, key=key, samples=samples).log_prob(yt))
         return jax.nn.logsumexp(jnp.sum(jnp.where(mask, each, 0.0), axis=-1)) - jnp.log(float(samples))

@@ -18,8 +18,8 @@ from ..blocks import (
     masked_mean,
     spread_over_locations,
 )
-from ..likelihoods import AbstractLikelihood, Categorical, HeteroscedasticGaussian
-from ._base import at_least_one, clean
+from ..likelihoods import AbstractLikelihood, Categorical
+from ._base import at_least_one, clean, gaussian_unless
 from ._latent import AbstractLatentNeuralProcess
 
 
@@ -81,14 +81,14 @@ class BNP(AbstractLatentNeuralProcess):
         e_key, f_key, s_key, a_key, d_key = jr.split(key, 5)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.first = spread_over_locations(Linear(size + dx, decoder[0], key=f_key), slice(size, None), key=s_key)
         self.adapt = Linear(size, decoder[0], use_bias=False, key=a_key)
         self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> BNPState:
-        xc, yc, mask = _sorted(*clean(xc, yc, mask))
+        xc, yc, mask = _sorted(*clean(self, xc, yc, mask))
         return BNPState(xc, yc, mask, self.path.memorise(xc, yc, mask))
 
     def predict_base(self, state: BNPState, xt: Float[Array, "nt dx"]) -> Distribution:

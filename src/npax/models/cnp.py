@@ -3,8 +3,8 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
 
 class CNP(AbstractConditionalNeuralProcess):
@@ -49,14 +49,14 @@ class CNP(AbstractConditionalNeuralProcess):
         e_key, d_key = jr.split(key)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.decoder = MLP(
             [size + dx, *decoder, self.likelihood.size], activation=ReLU(), locations=slice(size, None), key=d_key
         )
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):
-        return self.path.memorise(*clean(xc, yc, mask))
+        return self.path.memorise(*clean(self, xc, yc, mask))
 
     def decode(self, state, xt):
         return self.decoder(self.path.read(state, xt), xt)

@@ -7,8 +7,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks import MLP, Grid, LayerNorm, Linear, SetConv, UNet
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
 
 class OnGrid(NamedTuple):
@@ -83,7 +83,7 @@ class ConvCNP(AbstractConditionalNeuralProcess):
     ):
         at_least_one(dx=dx, dy=dy, size=size, hidden=hidden, blocks=min(blocks, default=0))
         e_key, r_key, c_key, h_key = jr.split(key, 4)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.encode, self.read = SetConv(), SetConv()
         self.embed = Linear(1 + dy, size, use_bias=False, key=e_key)
         # Small beside the data, or training starts slowly; not zeros, whose normalisation has gradients of 1e7.
@@ -104,7 +104,7 @@ class ConvCNP(AbstractConditionalNeuralProcess):
         return eqx.tree_at(lambda model: model.grid, self, dataclasses.replace(self.grid, extent=extent))
 
     def condition(self, xc, yc, mask=None) -> OnGrid:
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         origin = self.grid.origin(xc, mask)
         density, values = self.encode.write(self.grid, origin, xc, yc, mask)
         nodes = jnp.concatenate([jnp.log1p(density), values], axis=-1)

@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, pull_push, pyramid
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
 PATCH = 2
 """Nodes along each axis that the network takes as one."""
@@ -91,7 +91,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     ):
         at_least_one(dx=dx, dy=dy, sizes=min(sizes, default=0), blocks=min(blocks, default=0))
         f_key, u_key, h_key = jr.split(key, 3)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         pixels, width = PATCH**dx, sizes[0]
         self.first = MLP([pixels * (1 + 2 * dy) + 2 * dy, 2 * width, width], key=f_key)
         self.unet = PyramidUNet(sizes, dx=dx, inputs=1 + 3 * dy, blocks=blocks, hidden=hidden, window=window, key=u_key)
@@ -125,7 +125,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         return self.likelihood(rest + deviation)
 
     def condition(self, xc, yc, mask=None) -> Answered:
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         origin = self.grid.origin(xc, mask)
         side = self.dx * (self.grid.side,)
         share, total = jnp.zeros((*side, 1), yc.dtype), jnp.zeros((*side, self.dy), yc.dtype)

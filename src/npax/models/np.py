@@ -7,8 +7,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import at_least_one, clean
+from ..likelihoods import AbstractLikelihood
+from ._base import at_least_one, clean, gaussian_unless
 from ._latent import AbstractLatentNeuralProcess
 
 
@@ -64,7 +64,7 @@ class NP(AbstractLatentNeuralProcess):
         points = lambda key: PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=key)  # noqa: E731
         self.path = DeterministicPath(points(e_key), UniformAttention() if attention is None else attention)
         self.latent_path = LatentPath(points(l_key), MLP([size, size, 2 * latent], activation=ReLU(), key=h_key))
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.decoder = MLP(
             [size + latent + dx, *decoder, self.likelihood.size],
             activation=ReLU(),
@@ -74,7 +74,7 @@ class NP(AbstractLatentNeuralProcess):
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> NPState:
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         q = self.latent_path(xc, yc, mask)
         return NPState(self.path.memorise(xc, yc, mask), jnp.asarray(q.loc), jnp.asarray(q.scale))
 
@@ -82,7 +82,7 @@ class NP(AbstractLatentNeuralProcess):
         self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"] | None = None
     ) -> Normal:
         r"""$q(z \mid D)$ of any set of points: of context and targets together in training."""
-        return self.latent_path(*clean(x, y, mask))
+        return self.latent_path(*clean(self, x, y, mask))
 
     def draw(self, state: NPState, key):
         return state.mean + state.std * jr.normal(key, state.mean.shape)

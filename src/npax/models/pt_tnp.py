@@ -5,8 +5,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, context_features, target_features
+from ..likelihoods import AbstractLikelihood
+from ._base import (
+    AbstractConditionalNeuralProcess,
+    at_least_one,
+    clean,
+    context_features,
+    gaussian_unless,
+    target_features,
+)
 
 
 class LBANP(AbstractConditionalNeuralProcess):
@@ -57,7 +64,7 @@ class LBANP(AbstractConditionalNeuralProcess):
         e_key, u_key, r_key, m_key, a_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
         self.read_stack = transformer_stack(blocks, size, **shape, key=r_key)
@@ -67,7 +74,7 @@ class LBANP(AbstractConditionalNeuralProcess):
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         zc = self.embed(context_features(xc, yc))
         nowhere, all_of_them = _without_place(self.pseudo_tokens, xc)
 
@@ -123,7 +130,7 @@ class PTTNP(AbstractConditionalNeuralProcess):
         e_key, u_key, r_key, w_key, h_key = jr.split(key, 5)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
         self.read_stack = transformer_stack(blocks, size, **shape, key=r_key)
@@ -132,7 +139,7 @@ class PTTNP(AbstractConditionalNeuralProcess):
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         nowhere, all_of_them = _without_place(self.pseudo_tokens, xc)
 
         def through(carry, blocks):

@@ -7,10 +7,10 @@ import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP, ReLU
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ..likelihoods import AbstractLikelihood
 from ..matmul import as_now
 from ..turns import in_turns
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
 
 class RCNP(AbstractConditionalNeuralProcess):
@@ -52,13 +52,13 @@ class RCNP(AbstractConditionalNeuralProcess):
     ):
         at_least_one(dx=dx, dy=dy, size=size, block=block)
         e_key, d_key = jr.split(key)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.encoder = MLP([dx + dy, *encoder, size], activation=ReLU(), key=e_key)
         self.decoder = MLP([size, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy, self.block = dx, dy, block
 
     def condition(self, xc, yc, mask=None):
-        return clean(xc, yc, mask)
+        return clean(self, xc, yc, mask)
 
     def decode(self, state, xt):
         (xc, yc, mask), nt = state, xt.shape[0]

@@ -5,8 +5,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention import dense_attention
 from ..blocks import MLP, LayerNorm, Linear, TEBlock, masked_mean, read_located, scan_blocks, split_last, te_stack
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
 
 class PseudoLocations(eqx.Module):
@@ -94,7 +94,7 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
     ):
         at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, block=block)
         e_key, u_key, v_key, t_key, r_key, w_key, l_key, h_key = jr.split(key, 8)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dy, 4 * size, 2 * size, size], key=e_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
         self.pseudo_locations = PseudoLocations(pseudo_tokens, size, dx, learned=update_locations, key=v_key)
@@ -108,7 +108,7 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         zc, u = self.embed(yc), self.pseudo_tokens
         placed = jnp.broadcast_to(jnp.any(mask), u.shape[0])
         reads, last_read = split_last(self.read_stack)

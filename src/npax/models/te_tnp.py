@@ -4,8 +4,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks import MLP, LayerNorm, TEBlock, read_located, scan_blocks, te_stack
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
 
 class TETNP(AbstractConditionalNeuralProcess):
@@ -56,7 +56,7 @@ class TETNP(AbstractConditionalNeuralProcess):
     ):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, block=block)
         e_key, t_key, s_key, l_key, h_key = jr.split(key, 5)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dy, 4 * size, 2 * size, size], key=e_key)
         self.target = jr.normal(t_key, (size,))
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "block": block}
@@ -67,7 +67,7 @@ class TETNP(AbstractConditionalNeuralProcess):
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
 
         def through(carry, block):
             memory = block.memorise(*carry, mask)

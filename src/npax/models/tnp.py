@@ -5,13 +5,14 @@ from jaxtyping import PRNGKeyArray
 from ..attention import AbstractAttention, ScanAttention
 from ..bias import AbstractBias
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ..likelihoods import AbstractLikelihood
 from ._base import (
     AbstractConditionalNeuralProcess,
     AbstractTokenStack,
     at_least_one,
     clean,
     context_features,
+    gaussian_unless,
     target_features,
 )
 
@@ -58,7 +59,7 @@ class TNPD(AbstractTokenStack):
     ):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, s_key, h_key = jr.split(key, 3)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
@@ -107,7 +108,7 @@ class EQTNP(AbstractConditionalNeuralProcess):
     ):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, c_key, t_key, h_key = jr.split(key, 4)
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
@@ -117,7 +118,7 @@ class EQTNP(AbstractConditionalNeuralProcess):
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
 
         def through(zc, blocks):
             own, reader = blocks

@@ -44,7 +44,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         return self.tokens.likelihood
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         return self._write(xc, yc, jnp.zeros(xc.shape[0]), mask), (xc, yc, mask)
 
     def decode(self, state, xt):
@@ -54,7 +54,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         self, state, xt: Float[Array, "nt dx"], yt: Float[Array, "nt dy"], mask: Bool[Array, " nt"] | None = None
     ) -> Float[Array, " nt"]:
         """The log-likelihood of each target given the context and the targets before it; zero under a `False`."""
-        xt, yt, mask = clean(xt, yt, mask)
+        xt, yt, mask = clean(self, xt, yt, mask, "t")
         memories, places = self._with_targets(state, xt, yt, mask)
         log_prob = self.likelihood(self._read(memories, xt, places - 0.5)).log_prob(yt)
         return jnp.where(mask, jnp.asarray(log_prob), 0.0)
@@ -77,7 +77,8 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
             def step(i, chain):
                 memories, y = chain
                 here, place = jax.lax.dynamic_slice_in_dim(x, i, 1), jnp.full(1, i + 1.0)
-                drawn = jnp.asarray(self.likelihood(self._read(memories, here, place - 0.5)).sample(keys[i]))
+                predicted = self.likelihood(self._read(memories, here, place - 0.5))
+                drawn = jnp.asarray(predicted.sample(keys[i])).astype(y.dtype)  # counts are whole numbers
                 token = self.tokens.embed(context_features(here, drawn))
                 memories = write_one_more(self.tokens.stack, memories, token, place[:, None], xc.shape[0] + i)
                 return memories, y.at[i].set(drawn[0])

@@ -16,8 +16,8 @@ from ..attention import (
 )
 from ..bias import AbstractBias
 from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, spread_over_locations
-from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._base import AbstractTokenStack, at_least_one
+from ..likelihoods import AbstractLikelihood
+from ._base import AbstractTokenStack, at_least_one, gaussian_unless
 
 M = TypeVar("M")
 ReadsTokens = AbstractAttention | AbstractTokenAttention
@@ -80,7 +80,7 @@ class TNPKR(AbstractTokenStack):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         o_key, l_key, v_key, c_key, b_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
-        self.likelihood = HeteroscedasticGaussian(dy) if likelihood is None else likelihood
+        self.likelihood = gaussian_unless(likelihood, dy)
         self.embed_observed = jr.normal(o_key, (2, size))
         self.embed_location = _embed_location(dx, size, l_key) if locations else None
         self.embed_value = Linear(dy, size, key=v_key)
@@ -134,7 +134,13 @@ def _embed_location(dx, size, key):
 
 def _part(part: Any, kind: type | tuple[type, ...], key: PRNGKeyArray) -> Any:
     """A block's own: drawn by a function of a key, or a template varied."""
-    return _vary(part, key) if part is None or isinstance(part, kind) else part(key)
+    if part is None or isinstance(part, kind):
+        return _vary(part, key)
+    made = None if isinstance(part, type) else part(key)
+    if not isinstance(made, kind):
+        kinds = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise TypeError(f"Expected {kinds}, or a function of a key that makes one; got {part!r}.")
+    return made
 
 
 def _vary(template: M, key: PRNGKeyArray) -> M:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
-from ..blocks import MLP, Linear
+from ..blocks import MLP, Linear, write_memories
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
 from .tnp_kr import TNPKR
@@ -105,7 +105,7 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         self.series, self.length, self.frequencies = (blocks, heads, terms), length, frequencies
 
     def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(xc, yc, mask)
+        xc, yc, mask = clean(self, xc, yc, mask)
         centre = jnp.sum(xc, axis=0) / jnp.maximum(jnp.sum(mask.astype(xc.dtype)), 1.0)
         xc = jnp.where(mask[:, None], xc - centre, 0.0)
         read = periodogram(xc, yc, mask, length=self.length, frequencies=self.frequencies)
@@ -113,7 +113,8 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         a = jnp.moveaxis(self.coefficients(summary).reshape(self.dx, *self.series), 0, 2)
         observed = self.observed(jnp.mean(summary, axis=0, keepdims=True)).reshape(2, -1)
         task = a, observed, centre
-        return task, self._informed(task).condition(self._with_waves(xc), yc, mask)
+        informed, x = self._informed(task), self._with_waves(xc)
+        return task, write_memories(informed.stack, informed.context_tokens(x, yc), x, mask)
 
     def decode(self, state, xt):
         task, memory = state

@@ -48,7 +48,7 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
 
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
-        xt, yt, mask = clean(xt, yt, mask)
+        xt, yt, mask = clean(self, xt, yt, mask, "t")
         joint = self.joint(state, xt, mask)
         factor = jnp.asarray(joint.scale_tril)
         white = solve_lower(factor, yt.reshape(-1) - joint.loc)

@@ -126,8 +126,17 @@ def fit(
     is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    if isinstance(tasks, type) or not (isinstance(tasks, Curriculum) or callable(getattr(tasks, "sample", None))):
+        raise TypeError(
+            "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
+            f"`Curriculum`; got {tasks!r}."
+        )
+    if isinstance(key, int | np.integer):
+        raise TypeError(f"`key` must be a key, `jax.random.key({key})`; got {key}.")
     drawn = not isinstance(model, AbstractNeuralProcess)
     if seeds > 1 and not drawn:
         raise ValueError(

@@ -60,6 +60,7 @@ def _gradient_of_share(model, stage, key, objective, mesh):
         _check_columns(model, tasks)
         with unrolled(), summed_over_tasks():
             losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, objective_keys[mine])
+            _check_losses(losses)
             return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
 
     def add(total, index):
@@ -69,10 +70,22 @@ def _gradient_of_share(model, stage, key, objective, mesh):
     return gradient(model, index[0]) if count == 1 else jax.lax.scan(add, nothing, index)[0]
 
 
+def _check_losses(losses):
+    """**Raises** `ValueError` where the objective is not one number for each task."""
+    if jnp.ndim(losses) != 1:
+        raise ValueError(
+            f"`objective` must return one number for a task, got an array of the shape {[*jnp.shape(losses)[1:]]}: "
+            "take its mean or its sum."
+        )
+
+
 def _check_columns(model, tasks):
-    """**Raises** `ValueError` where tasks have other columns than the model was made for."""
+    """**Raises** `ValueError` where tasks have other columns than the model was made for, or no masks."""
     if not (isinstance(tasks, Task) and isinstance(model, AbstractNeuralProcess)):
         return
+    for name in ("mask_c", "mask_t"):
+        if getattr(tasks, name) is None:
+            raise ValueError(f"The tasks have no `{name}`: give an array of `True`, one for each point.")
     for name, there, taken in (("x", tasks.xc, model.dx), ("y", tasks.yc, model.likelihood.dy)):
         if there.shape[-1] != taken:
             raise ValueError(

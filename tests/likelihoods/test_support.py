@@ -1,0 +1,58 @@
+"""What may be standardised: where any real number can be observed."""
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+import pytest
+
+from npax.likelihoods import (
+    AbstractLikelihood,
+    Categorical,
+    FunctionAndNoise,
+    HeteroscedasticGaussian,
+    HomoscedasticGaussian,
+    JointGaussian,
+    of_real_numbers,
+)
+
+
+class Own(AbstractLikelihood):
+    """One parameter for each column."""
+
+    dy: int = 2
+    kind: type = dist.Poisson
+
+    @property
+    def size(self):
+        return self.dy
+
+    def __call__(self, raw):
+        parameters = {
+            dist.Poisson: (jnp.exp(raw),),
+            dist.Beta: (jnp.exp(raw), jnp.exp(raw)),
+            dist.LogNormal: (raw, 1.0),
+            dist.StudentT: (4.0, raw, 1.0),
+            dist.Laplace: (raw, 1.0),
+        }
+        return self.kind(*parameters[self.kind]).to_event(1)
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        HeteroscedasticGaussian(2),
+        HomoscedasticGaussian(1),
+        FunctionAndNoise(1),
+        JointGaussian(2),
+        Own(kind=dist.StudentT),
+        Own(kind=dist.Laplace),
+    ],
+)
+def test_real_numbers_may_be_shifted_and_scaled(likelihood):
+    assert of_real_numbers(likelihood)
+
+
+@pytest.mark.parametrize(
+    "likelihood", [Categorical(3), Own(kind=dist.Poisson), Own(kind=dist.Beta), Own(kind=dist.LogNormal)]
+)
+def test_classes_counts_shares_and_amounts_may_not(likelihood):
+    assert not of_real_numbers(likelihood)
