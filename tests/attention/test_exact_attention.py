@@ -261,7 +261,7 @@ def test_memory_of_32768_points_squared_stays_bounded(getkey):
     assert total < 1.5e9
 
 
-@pytest.mark.parametrize("attend", [scan, fused], ids=["scan", "fused"])
+@pytest.mark.parametrize("attend", [npax.dense_attention, scan, fused], ids=["dense", "scan", "fused"])
 def test_operands_of_16_bits_are_summed_in_32(attend, getkey):
     (q, k, v, bias, xq, xk), mask, weight = draw(getkey(), bias=BIASES["geometric"](getkey()))
     q, k, v, weight = short = [jax.device_put(np.asarray(a).astype(jnp.bfloat16)) for a in (q, k, v, weight)]

@@ -24,10 +24,15 @@ def dense_attention(
     in float32. **Raises** `ValueError` for a bias of another number of heads.
     """
     dtype = q.dtype
-    q, k, v = (a.astype(jnp.float32) if a.dtype.itemsize < 4 else a for a in (q, k, v))
+    q, k, v = widened(q, k, v)
     k, v, xk = hide(mask, k, v, xk)
     s = logits(q, k, bias, xq, xk, mask)
     return jnp.einsum("hqk,hkd->hqd", softmax(s), v).astype(dtype)
+
+
+def widened(*arrays):
+    """Operands of 16 bits in float32; others as they are."""
+    return [a.astype(jnp.float32) if a.dtype.itemsize < 4 else a for a in arrays]
 
 
 def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
 from ._base import AbstractAttention
-from .dense import hide, logits, scores
+from .dense import hide, logits, scores, widened
 
 
 def scan_attention(
@@ -46,7 +46,7 @@ def scan_attention(
     if bias is not None and (xq is None or xk is None):
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
-    q, k, v = (a.astype(jnp.float32) if a.dtype.itemsize < 4 else a for a in (q, k, v))
+    q, k, v = widened(q, k, v)
     mask = jnp.ones(nk, bool) if mask is None else mask
     k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))

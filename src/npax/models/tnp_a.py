@@ -83,9 +83,9 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
                 memories = write_one_more(self.tokens.stack, memories, token, place[:, None], xc.shape[0] + i)
                 return memories, y.at[i].set(drawn[0])
 
-            memories_, y = jax.lax.fori_loop(0, jnp.sum(counted), step, (memories, jnp.zeros((nt, self.dy))))
+            written, y = jax.lax.fori_loop(0, jnp.sum(counted), step, (memories, jnp.zeros((nt, self.dy))))
             if not include_noise:
-                observation = self.likelihood(self._read(memories_, x, jnp.full(nt, nt + 1.0)))
+                observation = self.likelihood(self._read(written, x, jnp.full(nt, nt + 1.0)))
                 if noiseless(observation) is not observation:
                     y = jnp.asarray(noiseless(observation).sample(keys[-1]))
             return jnp.zeros_like(y).at[order].set(y)
