@@ -160,7 +160,8 @@ def sir(lattice: int = 64) -> Table:
     """SIR of KR2: trained on 64 x 64 cells, scored there and on a larger lattice. **Raises** `ValueError` for a side
     that is not one of KR2's."""
     if f"sir-{lattice}" not in TITLES:
-        raise ValueError(f"`lattice` must be one of 64, 128, 256, 1024, got {lattice}.")
+        sides = [name.removeprefix("sir-") for name in TITLES if name.startswith("sir-")]
+        raise ValueError(f"`lattice` must be one of {', '.join(sides)}, got {lattice}.")
     tasks, larger = sir_lattice(64), sir_lattice(lattice)
     return Table(
         f"sir-{lattice}",

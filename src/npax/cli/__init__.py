@@ -12,6 +12,7 @@ from .fill import fill
 from .models import models
 from .predict import predict
 from .several import SeveralValues
+from .speed import speed
 from .train import train
 
 app = typer.Typer(
@@ -29,6 +30,7 @@ app.command()(fill)
 app.command()(train)
 app.command()(models)
 app.add_typer(bench, name="bench")
+bench.command()(speed)
 
 
 def _version(asked: bool) -> bool:

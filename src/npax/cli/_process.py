@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import jax
@@ -99,6 +99,15 @@ def fail(message: str, cause: BaseException | None = None) -> None:
     """Prints what is wrong and leaves with exit code 2."""
     err.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
     raise typer.Exit(2) from cause
+
+
+def named(text: str, what: str, known: Collection[str], also: Collection[str] = ()) -> list[str]:
+    """The names in a list with commas; all that are known for "all"."""
+    wanted = [*known] if text == "all" else [name.strip().replace("-", "_") for name in text.split(",")]
+    unknown = [name for name in wanted if name not in (*known, *also)]
+    if unknown:
+        fail(f"There is no {what} '{unknown[0]}'; there is: {', '.join(dict.fromkeys(['all', *known, *also]))}.")
+    return wanted
 
 
 def _note(message, category, filename, lineno, file=None, line=None):

@@ -1,6 +1,5 @@
 import enum
 import inspect
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +7,12 @@ from typing import Annotated
 import typer
 
 from .. import bench as harness
-from ..bench import speed as timings
 from ..devices import one_device_per_core
 from ..training.checkpoint import write_atomically
-from ._process import clear_errors, err, fail, out
+from ._process import clear_errors, err, named, out
 
 FOLDER = Path("runs/bench")
+"""Where all of them keep what they need to go on."""
 
 bench = typer.Typer(
     no_args_is_help=True,
@@ -219,86 +218,8 @@ def report(
             out.print(f"report: {output}", soft_wrap=True)
 
 
-SPEED_FOLDER = FOLDER / "speed"
-MEMORY_SHARE = 0.6
-
-
-def _default_memory():
-    """Gigabytes: a share of the machine's memory, in whole ones."""
-    try:
-        return max(1, round(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30))
-    except (AttributeError, ValueError, OSError):  # systems without sysconf
-        return 8
-
-
-@bench.command()
-def speed(
-    row: Annotated[
-        str,
-        typer.Option(
-            metavar="all|NAME[,NAME...]",
-            help=f"Rows: {', '.join((*harness.ROWS, harness.TILED))}, or any preset of npax.models.presets.",
-        ),
-    ] = "all",
-    table: Annotated[
-        str, typer.Option(metavar="all|NAME[,NAME...]", help=f"Tables: {', '.join(timings.SIZES)}.")
-    ] = "all",
-    largest: Annotated[int, typer.Option(min=1, help="Leave out sizes (context or targets) beyond this one.")] = 2**20,
-    seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of each figure's process.")] = 600.0,
-    memory: Annotated[
-        float | None,
-        typer.Option(
-            min=0.5, help="Memory limit of each figure's process, GB (Linux).", show_default="60 % of the machine's"
-        ),
-    ] = None,
-    folder: Annotated[Path, typer.Option(help="Where timings are kept, a small file for each figure.")] = SPEED_FOLDER,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A .md file.", show_default="the terminal")
-    ] = None,
-) -> None:
-    """Time and memory of predictions, for 1 to 1,000,000 context points and targets and for images.
-
-    The tables of the papers of TNP-KR, beside their figures. Each figure is of a process of its own, under limits: a
-    size that would take too long or too much memory is reported as such. Figures that are there already are not
-    measured again; those that met a limit are, under a larger one. Ctrl-C and the same command again: it goes on.
-    Needs an otherwise idle machine.
-    """
-    known = [*harness.ROWS, harness.TILED]
-    wanted = _named(row, "row", known, also=harness.model_presets())
-    tables = _named(table, "table", [*timings.SIZES])
-    if output is not None and output.suffix != ".md":
-        fail(f"`--output` must end in .md, got '{output}'.")
-    limits = {"seconds": seconds, "gigabytes": memory or _default_memory()}
-    todo = list(harness.cells(wanted, largest, tables))
-    try:
-        with clear_errors():
-            circumstances = timings.about()
-            place = timings.device_folder(folder, circumstances)
-            for i, cell in enumerate(todo, 1):
-                found = harness.measured(cell, place, **limits) or harness.measure(cell, place, circumstances, **limits)
-                err.print(f"[{i}/{len(todo)}] {timings.line(found)}", markup=False, soft_wrap=True)
-            text = harness.speed_report(folder)
-            if output is None:
-                typer.echo(text)
-            else:
-                write_atomically(output, text.encode())
-                out.print(f"report: {output}", soft_wrap=True)
-    except KeyboardInterrupt:
-        out.print("\nStopped. What is measured is kept; the same command goes on with the rest.")
-        raise typer.Exit(130) from None
-
-
-def _named(text, what, known, also=()):
-    """The names in a list with commas; all that are known for "all"."""
-    wanted = [*known] if text == "all" else [name.strip().replace("-", "_") for name in text.split(",")]
-    unknown = [name for name in wanted if name not in (*known, *also)]
-    if unknown:
-        fail(f"There is no {what} '{unknown[0]}'; there is: {', '.join(dict.fromkeys(['all', *known, *also]))}.")
-    return wanted
-
-
 def _bench(table, model, steps, seeds, tasks, folder, results, *which):
-    wanted = _named(model, "model", [*harness.model_presets(), *harness.BASELINES])
+    wanted = named(model, "model", [*harness.model_presets(), *harness.BASELINES])
     results = folder / "results" if results is None else results
     failed = []
     try:
