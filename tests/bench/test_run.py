@@ -1,5 +1,6 @@
 """Rows: trained once, resumed where they were stopped, scored beside the references."""
 
+import dataclasses
 import importlib
 import shutil
 
@@ -156,9 +157,23 @@ def test_tables_of_images_and_of_epidemics_give_tasks_that_their_models_take(mon
     assert list(npax.bench.sir(256).evaluations) == ["sir-64", "sir-256"]
 
 
+def test_a_table_in_tiles_shares_the_training_and_has_results_of_its_own(lattice, tmp_path, rows, monkeypatch):
+    """A tile of two observations tells less than all of them."""
+    monkeypatch.setattr(importlib.import_module("npax.bench.scores"), "TILE", 2)
+    results, tiled = tmp_path / "results", dataclasses.replace(lattice, name="sir-16-tiled", tiled=True)
+    whole, part = (
+        run(prepare(table, TASKS, results), "thin", folder=tmp_path / "runs", **OPTIONS) for table in (lattice, tiled)
+    )
+    assert len(list((tmp_path / "runs").iterdir())) == 1 and part[1].nll != whole[1].nll
+    assert [result.table for result in (*whole, *part)] == 2 * ["sir-16"] + 2 * ["sir-16-tiled"]
+    assert npax.bench.sir(256, tiled=True).name == "sir-256-tiled" and npax.bench.sir(256, tiled=True).tiled
+
+
 def test_an_unknown_lattice_is_refused():
     with pytest.raises(ValueError, match="64, 128, 256, 1024, got 65"):
         npax.bench.sir(65)
+    with pytest.raises(ValueError, match="`tiled` makes no difference for `lattice` = 1024: leave it out"):
+        npax.bench.sir(1024, tiled=True)
 
 
 def test_an_unknown_kernel_is_refused():

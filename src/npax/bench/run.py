@@ -156,7 +156,7 @@ def run(
     for seed, one in enumerate(models):
         save(place / f"seed-{seed}.safetensors", one, {"preset": model, "table": table.name, "steps": steps})
     scores = {
-        name: [score_model(tasks, benchmark.batches[name], one) for one in models]
+        name: [score_model(tasks, benchmark.batches[name], one, table.tiled) for one in models]
         for name, tasks in table.evaluations.items()
     }
     return _write(

@@ -87,16 +87,17 @@ def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 
     return jnp.sum(weights * parts, axis=0) / 2
 
 
-def score_model(tasks: AbstractTasks, batch: Task, model: AbstractNeuralProcess) -> Scores:
+def score_model(tasks: AbstractTasks, batch: Task, model: AbstractNeuralProcess, tiled: bool = False) -> Scores:
     """A model on raw coordinates and values; coordinates are padded with zeros to as many as the model takes.
 
     Where the targets of `tasks` are the noiseless function so is what is scored, if the model tells function and
     noise apart. Joint predictions are scored by their marginals. Memory is that of a few thousand targets, however
-    many a task has; a context of more than `EXACT` points is seen in tiles, so that time is bounded too.
+    many a task has; a context of more than `EXACT` points, or any that is to be `tiled`, is seen in tiles, so that time
+    is bounded too.
     """
     if isinstance(model, ConvCNP):
         model = model.covering(max(model.grid.extent, 2 * float(jnp.abs(batch.xc).max())))
-    if batch.xc.shape[1] > EXACT:
+    if tiled or batch.xc.shape[1] > EXACT:
         return _score_tiled(model, batch)
     groups = range(0, batch.xc.shape[0], GROUP)
     parts = [jax.tree.map(lambda a, i=i: a[i : i + GROUP], batch) for i in groups]

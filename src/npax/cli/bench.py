@@ -187,13 +187,17 @@ def sir(
         int,
         typer.Option(metavar="64|128|256|1024", help="Cells a side to score on, beside 64 x 64; training is there."),
     ] = 64,
+    tiled: Annotated[
+        bool,
+        typer.Option("--tiled", help="Score in tiles of 512 observations, as many as in training; 1024 always is."),
+    ] = False,
 ):
     """SIR of TNP-KR: an epidemic on a lattice, 3 to 12.5 % of its cells seen.
 
     All lattices share one training. Give few --tasks on larger ones: exact attention looks at about 800 times as many
     pairs per task on 256 x 256 as on 64 x 64, and, in tiles, at about 2,000 times as many on 1024 x 1024.
     """
-    return (lattice,)
+    return lattice, tiled
 
 
 @bench.command()
