@@ -12,6 +12,12 @@ def test_two_sizes_per_octave_hold_every_set():
     assert all(size <= 1.5 * n for n, size in enumerate(sizes) if n > 16)
 
 
+def test_large_sets_are_padded_little():
+    for n in (4097, 5079, 8192, 8193, 65_536, 65_537, 100_000, 1_000_000):
+        size = bucket(n)
+        assert n <= size <= n * (1 + 1 / 16) and size % 256 == 0 and bucket(size) == size
+
+
 def test_wide_buckets():
     assert [wide_bucket(n, 1024) for n in (0, 1, 64, 65, 256, 257, 1024)] == [64, 64, 64, 256, 256, 1024, 1024]
 
