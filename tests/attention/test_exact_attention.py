@@ -309,7 +309,7 @@ def test_the_kernels_lower_for_gpus(dtype, getkey):
         assert text.count("xla.gpu.triton") == kernels
 
 
-@pytest.mark.parametrize("attend", [npax.dense_attention, npax.scan_attention])
+@pytest.mark.parametrize("attend", [npax.dense_attention, npax.scan_attention, npax.fused_attention])
 def test_a_bias_of_other_heads_is_refused(attend):
     q, x = jnp.zeros((2, 3, 4)), jnp.zeros((3, 1))
     for heads in (1, 3):

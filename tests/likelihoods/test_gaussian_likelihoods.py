@@ -65,9 +65,9 @@ def test_the_standard_deviations_are_softplus_above_the_floor(getkey):
 
 
 @pytest.mark.parametrize("kind", [HeteroscedasticGaussian, HomoscedasticGaussian, FunctionAndNoise, JointGaussian])
-@pytest.mark.parametrize("floor", [5.0, 1.0, -0.1, float("nan")])
+@pytest.mark.parametrize("floor", [5.0, 1.0, 0.0, -0.1, float("nan")])
 def test_a_floor_leaves_standard_deviations_positive(kind, floor):
-    with pytest.raises(ValueError, match="`min_std` must be at least 0 and below 1, got"):
+    with pytest.raises(ValueError, match="`min_std` must be above 0 and below 1, got"):
         kind(2, min_std=floor)
 
 

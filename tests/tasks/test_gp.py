@@ -207,6 +207,12 @@ def test_bad_arguments_are_named(arguments, name):
         GPTask(RBFPrior(), **arguments)
 
 
+def test_a_periodic_kernel_is_of_one_coordinate():
+    """In the plane the function of the distance is no kernel: factorisations break down and tasks come out empty."""
+    with pytest.raises(ValueError, match="`kernel` is periodic.*take `dx` = 1, not 2"):
+        npax.tasks.gp_2d(PeriodicPrior())
+
+
 SMALL = GPPosteriorTask(GPTask(RBFPrior(), nc=4, low=1, grid=3))
 
 

@@ -63,6 +63,26 @@ def test_neighbourhoods_are_the_nearest_and_standardised(rng):
     assert len(neighbourhoods(x, y, size=10, most=7, low=2, high=5)) == 7
 
 
+def test_contexts_are_standardised_and_say_nothing_of_noise_elsewhere(rng):
+    """By mean and deviation of the whole data set the last value would follow from the others."""
+    tasks = neighbourhoods(rng.uniform(0, 1, (60, 2)), 5 + 3 * rng.normal(size=(60, 2)), size=9, low=8, high=8)
+    batch = drawn(tasks, 400)
+    assert np.abs(batch.yc.mean(1)).max() < 1e-5 and np.allclose(batch.yc.std(1), 1, atol=1e-4)
+    ends = np.sort(batch.yc, axis=1)
+    inside = (batch.yt > ends[:, :1]) & (batch.yt < ends[:, -1:])
+    assert abs(inside.mean() - 7 / 9) < 0.06  # as exchangeable values are
+
+
+def test_a_context_that_does_not_vary_keeps_its_unit(rng):
+    y = np.concatenate([np.zeros((3, 8, 1)), rng.normal(size=(3, 1, 1))], axis=1)
+    tasks = StationTask(rng.normal(size=(3, 9, 2)), y, np.ones((3, 9), bool), low=1, high=3, standardise=True)
+    batch = drawn(tasks)
+    for leaf in jax.tree.leaves(batch):
+        assert np.isfinite(leaf).all()
+    constant = (batch.yc == 0).all(axis=(1, 2))
+    assert constant.any() and set(np.abs(batch.yt[constant]).max((1, 2))) <= {0.0, *np.abs(np.float32(y)).max((1, 2))}
+
+
 def test_neighbourhoods_on_the_sphere_do_not_see_the_date_line(rng):
     lon = np.concatenate([rng.uniform(175, 180, 30), rng.uniform(-180, -175, 30)])
     x = np.stack([lon, rng.uniform(-3, 3, 60)], axis=1)

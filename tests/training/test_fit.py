@@ -236,7 +236,7 @@ def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
         """Of the loss of the `i`-th task."""
         step_key = jr.fold_in(jr.split(key)[1], 0)
         task = Sines().sample(jr.split(step_key, 3)[i])
-        return eqx.filter_grad(objective)(model, task, jr.split(jr.fold_in(step_key, 1), 3)[i])
+        return eqx.filter_grad(objective)(model, task, jr.split(jr.fold_in(step_key, 3), 3)[i])
 
     each = [jax.device_get(gradient(start, jr.key(3), np.array(i))) for i in range(3)]
     mean = jax.tree.map(lambda *parts: sum(parts) / np.float32(3), *each)

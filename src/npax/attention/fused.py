@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from ..bias import AbstractBias
 from ..bias.tile import Tile, exp, tile
 from ._base import AbstractAttention
-from .dense import hide
+from .dense import hide, of_heads
 from .scan import pad, scan_attention
 
 
@@ -66,6 +66,8 @@ def fused_attention(
             f"`tile`; got {q.dtype}, {k.dtype}, {v.dtype}, heads of {q.shape[2]} and {v.shape[2]} and "
             f"{type(bias).__name__}. Use `scan_attention`."
         )
+    if bias is not None:
+        of_heads(jax.eval_shape(bias, xq, xk), len(q))
     nq, nk, dv = q.shape[1], k.shape[1], v.shape[2]
     q_side, k_side = (max(block, step) * max(1, -(-n // max(block, step))) for n in (nq, nk))
     k, v, xk = hide(mask, k, v, xk)

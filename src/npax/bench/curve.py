@@ -34,12 +34,18 @@ class Curve:
         """For `fit` to call every `every` steps and at the end."""
         self.save()
         self.step = min((self.step // self.every + 1) * self.every, self.steps)
-        nll = [mean_and_error(score_model(self.tasks, self.batch, one)["nll"])[0] for one in unstack(model, self.seeds)]
+        if self.points and self.points[-1][0] == self.step:
+            return  # the training is finished, perhaps that of another table, whose curve this is
+        try:
+            models = unstack(model, self.seeds)
+            nll = [mean_and_error(score_model(self.tasks, self.batch, one)["nll"])[0] for one in models]
+        finally:
+            self.since = time.monotonic()
         self.points = [*(point for point in self.points if point[0] < self.step), (self.step, nll)]
-        self.since = time.monotonic()
+        self.save()
 
     def save(self) -> None:
-        """Writes what there is. Before each new point, so that the clock is kept too, and when the training ends."""
+        """Writes what there is: before each new point, which takes a while, after it, and when the training ends."""
         self.seconds += time.monotonic() - self.since
         self.since = time.monotonic()
         write_atomically(self.path, json.dumps({"seconds": self.seconds, "points": self.points}).encode())

@@ -166,7 +166,10 @@ def _scores(rows, task):
 
 
 def _gap(row, task):
-    return "0" if row.model == "bayes_floor" else _plus_minus(row.mean("gap", task), row.mean("gap_error", task))
+    if row.model == "bayes_floor":
+        return "0"
+    gaps = np.array([line.gap for line in row.lines[task]])
+    return _plus_minus(*(mean_and_error(gaps) if len(gaps) > 1 else (gaps[0], row.mean("gap_error", task))))
 
 
 def _curve(row, task):
@@ -175,9 +178,9 @@ def _curve(row, task):
 
 
 def _reached(curve, nll, published):
-    """The first step of the learning curve with the published NLL. The curve is of the first tasks only, so its points
-    are moved by as much as its end, the model itself, differs on them from all tasks."""
-    on_all = curve[:, 1] + nll.mean() - nll[:GROUP].mean()
+    """The first step of the learning curve with the published NLL. The curve is of few tasks only, so its points are
+    moved by as much as its end, the model itself, differs on them from all tasks."""
+    on_all = curve[:, 1] + nll.mean() - curve[-1, 1]
     steps = curve[on_all <= published, 0]
     return f"{steps[0]:,.0f} steps" if len(steps) else "not yet"
 
@@ -221,7 +224,7 @@ def _draw(path, title, references, models, task):
     for row in references:
         if row.model == "bayes_floor":
             ax.axhline(row.nll[task][:GROUP].mean(), color="black", linewidth=1, label="Bayes floor")
-    ax.set(title=title, xlabel="training steps", ylabel=f"NLL on the first {min(GROUP, models[0].first.tasks)} tasks")
+    ax.set(title=title, xlabel="training steps", ylabel="NLL on the first of the tasks")
     ax.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, loc="outside right upper", ncols=columns)
     path.parent.mkdir(parents=True, exist_ok=True)

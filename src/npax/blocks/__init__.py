@@ -15,6 +15,7 @@ from .mlp import (
     LayerNorm as LayerNorm,
     Linear as Linear,
     ReLU as ReLU,
+    away_from_zero as away_from_zero,
     spread_over_locations as spread_over_locations,
     standardise as standardise,
 )

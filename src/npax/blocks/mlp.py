@@ -187,3 +187,13 @@ class MLP(eqx.Module):
         for layer in others:
             y = layer(self.activation(y))
         return y
+
+
+def away_from_zero(network: MLP, *, key: PRNGKeyArray) -> MLP:
+    """The network with small random numbers for its last biases, which start as zeros.
+
+    For tokens that would all be zero where there is nothing, or zeros, to tell: `standardise` has a slope of 316 there,
+    in each of the blocks that follow, and gradients overflow.
+    """
+    bias = 0.1 * jr.normal(key, network.layers[-1].weight.shape[1:])
+    return eqx.tree_at(lambda m: m.layers[-1].bias, network, bias, is_leaf=lambda a: a is None)

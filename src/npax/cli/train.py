@@ -89,6 +89,9 @@ def train(
     except KeyboardInterrupt:
         if not first:
             raise typer.Exit(130) from None
+        if not checkpoints(folder):
+            out.print("\nStopped before the first checkpoint: nothing is lost; the same command starts anew.")
+            raise typer.Exit(130) from None
         given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
         again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
         again += [word for name, value in given.items() if value is not None for word in (name, str(value))]

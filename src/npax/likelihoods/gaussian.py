@@ -89,5 +89,5 @@ def positive(raw: Float[Array, "*shape"], floor: float) -> Float[Array, "*shape"
 
 def check_floor(min_std: float) -> None:
     """**Raises** `ValueError` for a floor of `positive` that does not leave it positive."""
-    if not 0 <= min_std < 1:
-        raise ValueError(f"`min_std` must be at least 0 and below 1, got {min_std}. Scale `y` to about one.")
+    if not 0 < min_std < 1:
+        raise ValueError(f"`min_std` must be above 0 and below 1, got {min_std}. Scale `y` to about one.")

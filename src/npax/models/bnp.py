@@ -46,7 +46,8 @@ class BNP(AbstractLatentNeuralProcess):
     it with `objectives.bootstrap_nll`, as `fit` does by default.
 
     **Arguments:** those of `CNP`.
-    **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter.
+    **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter, at
+    every prediction: the state holds the context as it is.
     **Raises:** `ValueError` for classes: residuals have the location and scale of a number.
     """
 

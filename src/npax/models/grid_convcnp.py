@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
-from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, pull_push, pyramid
+from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
@@ -90,10 +90,11 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, sizes=min(sizes, default=0), blocks=min(blocks, default=0))
-        f_key, u_key, h_key = jr.split(key, 3)
+        f_key, u_key, h_key, z_key = jr.split(key, 4)
         self.likelihood = gaussian_unless(likelihood, dy)
         pixels, width = PATCH**dx, sizes[0]
-        self.first = MLP([pixels * (1 + 2 * dy) + 2 * dy, 2 * width, width], key=f_key)
+        first = MLP([pixels * (1 + 2 * dy) + 2 * dy, 2 * width, width], key=f_key)
+        self.first = away_from_zero(first, key=z_key)
         self.unet = PyramidUNet(sizes, dx=dx, inputs=1 + 3 * dy, blocks=blocks, hidden=hidden, window=window, key=u_key)
         self.norm = LayerNorm(width)
         self.head = MLP([width, 2 * width, pixels * self.likelihood.size], key=h_key)
@@ -151,7 +152,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         h, rest = self.unet(h - empty, empty, inputs[2:])
         still = self.head(self.norm(rest)[None])[0]
         moved = self.head(self.norm(rest + h).reshape(-1, rest.shape[0])).reshape(*h.shape[:-1], -1)
-        # Nodes of a patch in empty space answer alike: as their mean.
+        # Beyond the grid the nodes of a patch answer alike: as their mean.
         still = jnp.mean(still.reshape(-1, self.likelihood.size), axis=0)
         raw = _nodes(moved, self.dx) + filled[0] @ self.skip - still
         return raw[tuple(slice(n) for n in side)], still

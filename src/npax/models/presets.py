@@ -1,7 +1,8 @@
-"""The models of the papers at their published sizes: functions one can read. All take `(dx, dy, *, key)`.
+"""The models of the papers at the size of KR2's comparison, half a million parameters: functions one can read.
 
-All but `tnp_nd` take a `likelihood` too: a bounded Gaussian for pixels, classes for an epidemic; the default is that
-of the model."""
+All take `(dx, dy, *, key)`, and all but `tnp_nd` a `likelihood` too: a bounded Gaussian for pixels, classes for an
+epidemic; the default is that of the model.
+"""
 
 import jax.random as jr
 from jaxtyping import PRNGKeyArray

@@ -4,7 +4,18 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention import dense_attention
-from ..blocks import MLP, LayerNorm, Linear, TEBlock, masked_mean, read_located, scan_blocks, split_last, te_stack
+from ..blocks import (
+    MLP,
+    LayerNorm,
+    Linear,
+    TEBlock,
+    away_from_zero,
+    masked_mean,
+    read_located,
+    scan_blocks,
+    split_last,
+    te_stack,
+)
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
@@ -93,9 +104,9 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, block=block)
-        e_key, u_key, v_key, t_key, r_key, w_key, l_key, h_key = jr.split(key, 8)
+        e_key, u_key, v_key, t_key, r_key, w_key, l_key, h_key, z_key = jr.split(key, 9)
         self.likelihood = gaussian_unless(likelihood, dy)
-        self.embed = MLP([dy, 4 * size, 2 * size, size], key=e_key)
+        self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
         self.pseudo_locations = PseudoLocations(pseudo_tokens, size, dx, learned=update_locations, key=v_key)
         self.target = jr.normal(t_key, (size,))

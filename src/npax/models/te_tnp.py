@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..blocks import MLP, LayerNorm, TEBlock, read_located, scan_blocks, te_stack
+from ..blocks import MLP, LayerNorm, TEBlock, away_from_zero, read_located, scan_blocks, te_stack
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
@@ -55,9 +55,9 @@ class TETNP(AbstractConditionalNeuralProcess):
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, block=block)
-        e_key, t_key, s_key, l_key, h_key = jr.split(key, 5)
+        e_key, t_key, s_key, l_key, h_key, z_key = jr.split(key, 6)
         self.likelihood = gaussian_unless(likelihood, dy)
-        self.embed = MLP([dy, 4 * size, 2 * size, size], key=e_key)
+        self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)
         self.target = jr.normal(t_key, (size,))
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "block": block}
         self.stack = te_stack(blocks - 1, size, dx, moves=update_locations, **shape, key=s_key)

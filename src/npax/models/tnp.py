@@ -26,8 +26,9 @@ class TNPD(AbstractTokenStack):
     The last block's context update feeds nothing and is not computed.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: default `ScanAttention()`. `bias`: optional, the
-    same in all blocks. `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width, attention
-    heads and their width, feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+    same in all blocks at first, each of which trains its own. `blocks`, `size`, `heads`, `head_size`, `hidden`: number
+    of blocks, token width, attention heads and their width, feed-forward width. `likelihood`: default
+    `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. The state holds each block's
     keys and values.

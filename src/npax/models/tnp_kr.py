@@ -32,8 +32,8 @@ class TNPKR(AbstractTokenStack):
 
     **Locations** enter in up to three ways: in the tokens (`locations=True`), as a function of the pair
     (`bias`, eq. 4), as rotary products (`rotary`). Without the first, and with translation-invariant biases, the
-    model is translation equivariant: it sees differences only. The SA, PERF and DKA variants of the paper are
-    choices of `attention`.
+    model is translation equivariant: it sees differences only (with `DeepKernelAttention`, which reads locations
+    itself, where that has a `rotary`). The SA, PERF and DKA variants of the paper are choices of `attention`.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: how the queries of every head read (default
     `ScanAttention()`), or how whole tokens do, with projections of its own (`DeepKernelAttention`); `bias`, `rotary`:

@@ -48,7 +48,7 @@ def _gridded(key, n):
 
 
 def _with_hole(key, n):
-    """Uniform outside a box-shaped hole (few points fall inside it)."""
+    """Uniform outside a range of the first coordinate, in which few points fall."""
     place, size, first, second = jr.split(key, 4)
     centre = jr.uniform(place, (DX,), minval=-1.5, maxval=1.5)
     half = jr.uniform(size, minval=0.2, maxval=1.2)

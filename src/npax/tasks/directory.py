@@ -31,8 +31,8 @@ def from_directory(
     ```
 
     Every draw picks a file and cuts it into context and targets anew. Files of different sizes are padded to the
-    largest and masked. Locations fill [-2, 2] and values have mean 0 and standard deviation 1 in each file, as
-    `NeuralProcessRegressor` has it.
+    largest and masked. Locations fill [-2, 2] in each file, and values have mean 0 and standard deviation 1 in each
+    context, as `NeuralProcessRegressor` has it.
 
     **Arguments:**
 
@@ -59,7 +59,8 @@ def from_directory(
     locations = jnp.asarray(np.stack([_padded(a, n) for a, _ in parts]), jnp.float32)
     values = jnp.asarray(np.stack([_padded(b, n) for _, b in parts]), jnp.float32)
     valid = jnp.asarray(np.arange(n) < np.array([[len(b)] for _, b in parts]))
-    return StationTask(locations, values, valid, low=low, high=n // 2 if high is None else high, nt=nt)
+    high = n // 2 if high is None else high
+    return StationTask(locations, values, valid, low=low, high=high, nt=nt, standardise=True)
 
 
 def _points(file, x, ys, coords):

@@ -9,9 +9,14 @@ from scipy.spatial import KDTree
 
 from ..inference import Standardiser, coordinates
 from ..inference.predict import observations
+from ..task import Task
 from ._base import AbstractTasks
 from .scaling import Scaling
 from .split import check_sizes, split
+
+LEAST = 0.1
+"""The least standard deviation of a context, in that of its data set, that is taken for the unit: a single value, or a
+few that are nearly equal, do not say how much others vary."""
 
 
 class StationTask(AbstractTasks):
@@ -20,7 +25,10 @@ class StationTask(AbstractTasks):
     A draw picks a data set and shows $n \sim U\{\texttt{low}, \dots, \texttt{high}\}$ of its observations; up to `nt`
     of the others are the targets (default: all). What is missing is neither.
 
-    **Arguments:** `x`, `y`: data sets padded to the largest; `valid`: which observations there are.
+    **Arguments:** `x`, `y`: data sets padded to the largest; `valid`: which observations there are; `standardise`:
+    bring each draw to mean zero and standard deviation one of its context, as estimators do with what they are given
+    (by that of the whole data set, targets would be known from the context). A column that varies there by less than
+    `LEAST` keeps its unit.
     **See** `days` (the same stations at many times), `neighbourhoods` (many stations once), `from_directory`.
     """
 
@@ -30,6 +38,7 @@ class StationTask(AbstractTasks):
     low: int = eqx.field(static=True)
     high: int = eqx.field(static=True)
     nt: int = eqx.field(static=True)
+    standardise: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -40,6 +49,7 @@ class StationTask(AbstractTasks):
         low: int = 1,
         high: int,
         nt: int | None = None,
+        standardise: bool = False,
     ):
         x, y, valid = (jnp.asarray(a) for a in (x, y, valid))
         if not len(x):
@@ -49,7 +59,7 @@ class StationTask(AbstractTasks):
                 "`x`, `y` and `valid` must be [sets n dx], [sets n dy] and [sets n], "
                 f"got {x.shape}, {y.shape} and {valid.shape}."
             )
-        self.x, self.y, self.valid, self.low, self.high = x, y, valid, low, high
+        self.x, self.y, self.valid, self.low, self.high, self.standardise = x, y, valid, low, high, standardise
         self.nt = check_sizes(low, high, nt, x.shape[1])
 
     def __len__(self) -> int:
@@ -58,7 +68,21 @@ class StationTask(AbstractTasks):
     def sample(self, key):
         which, choice = jr.split(key)
         i = jr.randint(which, (), 0, len(self))
-        return split(choice, self.x[i], self.y[i], self.valid[i], low=self.low, high=self.high, nt=self.nt)
+        task = split(choice, self.x[i], self.y[i], self.valid[i], low=self.low, high=self.high, nt=self.nt)
+        return by_context(task) if self.standardise else task
+
+
+def by_context(task: Task) -> Task:
+    """The task with values in the unit of its context: less its mean, over its standard deviation, column by column."""
+    mask = task.mask_c[:, None]
+    n = jnp.maximum(jnp.sum(mask.astype(task.yc.dtype)), 1.0)
+    mean = jnp.sum(task.yc, axis=0, where=mask) / n
+    std = jnp.sqrt(jnp.sum(jnp.square(task.yc - mean), axis=0, where=mask) / n)
+    std = jnp.where(std < LEAST, 1.0, std)
+    yc, yt = (
+        jnp.where(seen[:, None], (y - mean) / std, 0.0) for y, seen in ((task.yc, task.mask_c), (task.yt, task.mask_t))
+    )
+    return Task(task.xc, yc, task.mask_c, task.xt, yt, task.mask_t)
 
 
 def days(
@@ -111,7 +135,7 @@ def neighbourhoods(
 ) -> StationTask:
     """Many stations once: a data set is a station and the `size` - 1 nearest to it, wherever they are.
 
-    Locations fill [-2, 2] and values have mean 0 and standard deviation 1 in each neighbourhood, as
+    Locations fill [-2, 2] in each neighbourhood, and values have mean 0 and standard deviation 1 in each context, as
     `NeuralProcessRegressor` has it in its tiles: a model trained on these tasks can be handed to it.
 
     **Arguments:** `x [n dx]`, `y [n]` or `[n dy]`, finite; `centres`: rows of `x` around which to cut (default: all;
@@ -136,7 +160,7 @@ def neighbourhoods(
     values = Standardiser.of(values)(values)
     everywhere = np.ones(near.shape, bool)
     high = size // 2 if high is None else high
-    return _stations(system.frame(local)(local), values, everywhere, low=low, high=high, nt=nt)
+    return _stations(system.frame(local)(local), values, everywhere, low=low, high=high, nt=nt, standardise=True)
 
 
 def _stations(x, y, valid, **sizes):

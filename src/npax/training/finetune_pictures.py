@@ -59,7 +59,8 @@ def finetune_pictures(
     pictures = jnp.asarray(y, jnp.float32)
     tasks = MovedGapsTask(pictures, jnp.asarray(seen & ~held_out), side)
     validation = _squares(rng, side, pictures, seen & ~held_out, held_out)
-    every = max(1, -(-steps // 4))
+    chunk = min(5, max(1, -(-steps // 4)))
+    every = -(-steps // (4 * chunk)) * chunk  # `fit` scores between chunks
     return fit_and_keep_best(
         model,
         tasks,
@@ -71,7 +72,7 @@ def finetune_pictures(
         learning_rate=learning_rate,
         seed=seed,
         together=None,
-        chunk=min(every, 5),
+        chunk=chunk,
         progress=progress,
     )
 

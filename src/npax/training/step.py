@@ -49,7 +49,8 @@ def step(
 def _gradient_of_share(model, stage, key, objective, mesh):
     """What this device's tasks add to the mean loss of the batch, and to its gradient, a group of tasks at a time."""
     size, count = groups(stage, mesh)
-    keys, objective_keys = (jr.split(k, stage.batch_size) for k in (key, jr.fold_in(key, 1)))
+    # JAX's splits are foldings: only a number that is none of the batch's gives a key that no task is drawn with.
+    keys, objective_keys = (jr.split(k, stage.batch_size) for k in (key, jr.fold_in(key, stage.batch_size)))
     index = (jax.lax.axis_index(AXIS) * count + jnp.arange(count))[:, None] * size + jnp.arange(size)
 
     @eqx.filter_value_and_grad
