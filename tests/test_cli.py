@@ -15,7 +15,7 @@ import npax
 import npax.plot
 from npax.cli import _process, app
 from npax.cli.several import repeat_option
-from npax.cli.tables import as_table, read, write
+from npax.cli.tables import as_table, read, regular_grid, write
 from npax.cli.train import trainings
 from npax.estimators import Extrapolation, PlanarDegrees
 
@@ -127,6 +127,18 @@ def test_grids_end_at_the_poles_and_go_round_the_earth_once(observations, weight
     assert list(xr.load_dataset(out).lat) == [-90, -60, -30, 0, 30, 60, 90]
     assert predict(observations, weights, "--resolution", 60, "-o", out).exit_code == 0
     assert list(xr.load_dataset(out).lat) == [-120, -60, 0, 60, 120], "a plane has no poles"
+
+
+def test_a_grid_across_the_date_line_takes_the_short_way():
+    lat = np.linspace(-20, -14, 7)
+    for lon, expected in (
+        (np.r_[177.2, 178, 179, 180, -180, -179, -177.5], np.arange(177, 184)),
+        (np.r_[-179.5, 179.5, 180.5, 181.5, 182, 183, 184], np.arange(179, 185)),
+        (np.r_[-10.0, 0, 5, 10, 20, 25, 30], np.arange(-10, 31)),
+        (np.linspace(-180, 179, 7), np.arange(-180, 180)),
+    ):
+        grid = regular_grid(pd.DataFrame({"lon": lon, "lat": lat}), ["lon", "lat"], 1.0, coords="latlon")
+        np.testing.assert_allclose(grid.lon, expected)
 
 
 def test_grids_of_any_size_are_written_block_by_block(observations, weights, tmp_path, monkeypatch):

@@ -1,12 +1,14 @@
 """`npax fill`: fields with gaps on the command line."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import untrained
 import xarray as xr
 from test_cli import refused, run
 
 import npax
+from npax.cli.tables import write
 
 
 @pytest.fixture
@@ -38,6 +40,29 @@ def test_a_file_gives_what_the_library_gives(field, weights, tmp_path, suffix):
         assert found[name].attrs == expected[name].attrs
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert f"{int(sst.notnull().sum())} of 384 pixels" in result.output
+
+
+def test_stores_of_the_older_format_are_read_and_written_anew(field, weights, tmp_path):
+    xr.load_dataset(field).chunk(lat=5).to_zarr(tmp_path / "old.zarr", zarr_format=2, consolidated=True)
+    output = tmp_path / "filled.zarr"
+    result = run("fill", tmp_path / "old.zarr", "-o", output, "--model", weights)
+    assert result.exit_code == 0, result.output
+    assert np.isfinite(xr.load_dataset(output, engine="zarr").sst_mean).all()
+
+
+def test_what_is_stopped_in_writing_leaves_what_was_there(tmp_path, monkeypatch):
+    table, path = pd.DataFrame({"a": [1.0, 2.0]}), tmp_path / "a.csv"
+    write(table, path)
+    before = path.read_bytes()
+
+    def stopped(self, path, **options):
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pd.DataFrame, "to_csv", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        write(2 * table, path)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("side", [None, list("abcdefghijkl"), np.arange("2020-01-01", "2020-01-13", dtype="M8[D]")])

@@ -21,7 +21,7 @@ def small():
 class SquaredExponentialGP(AbstractConditionalNeuralProcess):
     """An exact GP of known kernel and noise in the clothes of a neural process."""
 
-    likelihood: FunctionAndNoise = eqx.field(default_factory=lambda: FunctionAndNoise(1, 0.0))
+    likelihood: FunctionAndNoise = eqx.field(default_factory=lambda: FunctionAndNoise(1, 1e-9))
     dx: int = eqx.field(static=True, default=3)
 
     def condition(self, xc, yc, mask=None):

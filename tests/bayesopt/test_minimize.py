@@ -159,6 +159,9 @@ def test_f_may_not_change_the_question(small):
 def test_a_regressor_lends_its_model(small):
     run = lambda model: minimize(quadratic, [(0, 1)], 2, 1, model=model, random_state=0)  # noqa: E731
     np.testing.assert_array_equal(run(npax.NeuralProcessRegressor(small)).x_iters, run(small).x_iters)
+    reg = npax.NeuralProcessRegressor("gp-universal")
+    reg.model_ = small  # what fine-tuning leaves in a regressor
+    assert Optimizer([(0, 1)], model=reg).surrogate.model is small
 
 
 def test_ask_and_tell(small):
@@ -192,6 +195,13 @@ def test_the_scale_keeps_the_order_and_can_be_undone(y):
     scale = Scale.of(y)
     assert np.isfinite(scale(y)).all() and (np.diff(scale(y)) >= 0).all()
     np.testing.assert_allclose(scale.undo(scale(y)), y, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("y", [np.r_[0.0, 0.1, 0.2, 0.3, 1.7e308], np.r_[0.0, 0, 0, 1.7e308]])
+def test_the_largest_float_is_a_penalty_like_others(y):
+    scale = Scale.of(y)
+    assert np.isfinite(scale(y)).all() and (np.diff(scale(y)) >= 0).all()
+    np.testing.assert_allclose(scale.undo(scale(y))[:3], y[:3], atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,17 @@ def test_a_block_carries_its_neighbourhood_alone(table, small):
     assert max(len(pickle.dumps(block)) for block in finer) < 1.5 * max(sizes)  # as many cells in a smaller block
 
 
+def test_a_target_that_is_chunked_along_some_of_its_dimensions(table, small):
+    target = grid(5, lat=2, lon=5).to_dataset(name="elevation").assign_coords(level=[0.0, 1.0])
+    table = table[:200].assign(level=np.arange(200) % 2)
+    found, expected = (
+        npax.interpolate(table, each, x=["lon", "lat", "level"], y="temp", model=small)["temp_mean"]
+        for each in (target, target.drop_vars("elevation"))
+    )
+    assert found.chunks is not None and dict(found.sizes) == {"lat": 5, "lon": 5, "level": 2}
+    np.testing.assert_allclose(found.transpose(*expected.dims).compute(), expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.filterwarnings("ignore::npax.estimators.Extrapolation")  # numbers of any kind will do
 def test_two_processes_write_what_one_would(table, small, tmp_path):
     near = table[(table["lon"].abs() < 1) & (table["lat"] < 42)]

@@ -1,3 +1,4 @@
+import importlib
 import pickle
 
 import equinox as eqx
@@ -174,10 +175,28 @@ def test_tables_keep_names(reg, data):
     reg.fit(table, pd.Series(y))
     assert list(reg.feature_names_in_) == ["east", "north"]
     assert reg.predict(pd.DataFrame(Xs, columns=["east", "north"])).shape == (7,)
+    assert reg.score_report(table, pd.Series(y)) == clone(reg).fit(X, y).score_report(X, y)
     with pytest.raises(ValueError, match="feature names"):
         reg.predict(pd.DataFrame(Xs, columns=["north", "east"]))
     with pytest.raises(ValueError, match=r"must be numbers.*columns town"):
         reg.fit(pd.DataFrame({"town": ["Oslo", "Bergen"], "east": [0.0, 1.0]}), [1.0, 2.0])
+
+
+def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeypatch):
+    """As another thread may ask while the first prepares its answer."""
+    X, y, _ = data
+    module = importlib.import_module("npax.estimators.sklearn")
+    tiled = module.Tiled
+    monkeypatch.setattr(module, "choose", lambda nc, nt, size: "exact" if nt == 1 else "tiled")
+    reg.fit(X[:1], y[:1])
+
+    def slow(*args, **options):
+        reg.predict(X[:1])
+        return tiled(*args, **options)
+
+    monkeypatch.setattr(module, "Tiled", slow)
+    assert reg.predict(X[:3]).shape == (3,)
+    assert {name: type(found) for name, found in reg._predictors.items()} == {"exact": module.Exact, "tiled": tiled}
 
 
 def test_missing_values_are_counted_or_refused(reg, data):

@@ -32,6 +32,17 @@ def test_tiles_that_hold_everything_equal_the_exact_answer(small, rng, system, p
     assert not np.allclose(fewer.mean, tiled(xt).mean, atol=1e-4)
 
 
+def test_the_unit_of_a_column_does_not_matter_where_a_cell_sees_one_of_its_values(small, rng):
+    """Two levels far apart: no cell sees both."""
+    x = np.column_stack([on_the_plane(rng, 600), np.repeat([0.0, 1.0], 300)])
+    xt = x[:40] + np.array([0.0, 0.0, 0.1])
+    metres, kilometres = np.array([1.0, 1.0, 1000.0]), np.ones(3)
+    found = [Tiled(small, x * unit, wave(x), size=16)(xt * unit) for unit in (metres, kilometres)]
+    for a, b in zip(*found, strict=True):
+        assert np.allclose(a, b, rtol=1e-3, atol=1e-3)
+    assert np.abs(found[0].mean - Tiled(small, x, wave(x), size=16)(x[:40]).mean).max() > 1e-3
+
+
 def test_a_target_does_not_depend_on_the_others(gp, rng):
     x, xt = on_the_plane(rng, 300), on_the_plane(rng, 150)
     tiled = Tiled(gp, x, wave(x), size=48)

@@ -209,7 +209,7 @@ def test_bad_arguments_are_named(arguments, name):
 
 def test_a_periodic_kernel_is_of_one_coordinate():
     """In the plane the function of the distance is no kernel: factorisations break down and tasks come out empty."""
-    with pytest.raises(ValueError, match="`kernel` is periodic.*take `dx` = 1, not 2"):
+    with pytest.raises(ValueError, match=r"`kernel` is periodic.*take `dx` = 1, not 2"):
         npax.tasks.gp_2d(PeriodicPrior())
 
 

@@ -56,10 +56,10 @@ class Optimizer:
 
     - `bounds`: `(low, high)` of each coordinate, finite, or a `scipy.optimize.Bounds`; as many coordinates as the
       model takes (the pretrained ones 3).
-    - `n_init`: values to know before the model is used.
+    - `n_init`: values told and questions open before the model is used; it needs one value at least.
     - `acquisition`: `"ei"`, `"ucb"`, `"thompson"` or an acquisition object of `npax.bayesopt`.
     - `model`: the name of a pretrained model, the path of a saved one, the model itself or a
-      `NeuralProcessRegressor`, whose model is used. It predicts one column of `y`.
+      `NeuralProcessRegressor`, whose model is used, as fine-tuned in its `fit`. It predicts one column of `y`.
     - `random_state`: a seed or a `numpy.random.Generator`; the same seed asks the same questions.
 
     **Cost** of a question: the model on 64 evaluations (256, 1,024, ... where there are more) and 512 candidates,
@@ -212,15 +212,22 @@ class Scale(NamedTuple):
     @classmethod
     def of(cls, y: np.ndarray) -> "Scale":
         median = float(np.median(y))
-        spread = median - float(y.min()) or float(y.std()) or 1.0
-        bent = np.arcsinh((y - median) / spread)
+        with np.errstate(over="ignore"):
+            spread = min(median - float(y.min()) or float(y.std()) or 1.0, 1e300)
+        bent = _bent(y, median, spread)
         return cls(median, spread, float(bent.mean()), float(bent.std()) or 1.0)
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        return (np.arcsinh((y - self.median) / self.spread) - self.mean) / self.std
+        return (_bent(y, self.median, self.spread) - self.mean) / self.std
 
     def undo(self, y):
         return np.sinh(y * self.std + self.mean) * self.spread + self.median
+
+
+def _bent(y, median, spread):
+    """Penalties such as the largest float are no farther away than 1e300 spreads."""
+    with np.errstate(over="ignore"):
+        return np.arcsinh(np.clip((y - median) / spread, -1e300, 1e300))
 
 
 @eqx.filter_jit
@@ -281,5 +288,5 @@ def _model(model) -> AbstractNeuralProcess:
                 "`model` must be the name of a pretrained model, a path, a model or a NeuralProcessRegressor; "
                 f"got {type(model).__name__}."
             )
-        return _model(model.model)
+        return _model(getattr(model, "model_", model.model))  # fine-tuned, perhaps
     return model

@@ -1,7 +1,10 @@
 """What `npax predict` and `npax fill` read, write and make grids of. Needs pandas and xarray."""
 
+import contextlib
+import os
+import shutil
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +22,8 @@ from ..data.tables import (
 
 MOST_CELLS = 50_000_000
 """Of a grid that is held in memory."""
+SHORTER = 60.0
+"""Degrees by which another way round the globe must be shorter than the one that longitudes are written in."""
 
 
 def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
@@ -31,11 +36,15 @@ def regular_grid(
 ) -> xr.Dataset:
     """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest.
 
-    Of longitudes and latitudes (`coords="latlon"`) there are none beyond the poles, and none twice around the globe.
+    Of longitudes and latitudes (`coords="latlon"`) there are none beyond the poles, and none twice around the globe;
+    observations on both sides of the date line are one region: longitudes go on beyond 180 there.
     """
     if not 0 < resolution < np.inf:
         raise ValueError(f"`--resolution` must be a number above 0, got {resolution}.")
-    columns = {name: table[name].to_numpy(float) / resolution for name in x}
+    columns = {name: table[name].to_numpy(float) for name in x}
+    if coords == "latlon" and len(x) == 2:
+        columns[x[0]] = _unwrapped(columns[x[0]])
+    columns = {name: column / resolution for name, column in columns.items()}
     ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
     cells = np.prod([high - low + 1 for low, high in ranges.values()])
     if not cells <= most:
@@ -50,10 +59,45 @@ def regular_grid(
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
 
 
+def _unwrapped(lon: np.ndarray) -> np.ndarray:
+    """Longitudes on the shorter arc: counted on from the end of the largest gap between them."""
+    known = lon[np.isfinite(lon)]
+    if not len(known):
+        return lon
+    order = np.argsort(known % 360.0)
+    around = (known % 360.0)[order]
+    gaps = np.append(around[1:], around[0] + 360.0) - around
+    widest = int(np.argmax(gaps))
+    if 360.0 - gaps[widest] > np.ptp(known) - SHORTER:
+        return lon
+    first = known[order[(widest + 1) % len(known)]]
+    return first + (lon - first) % 360.0
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Where to write what then takes the place of `path`, whole; whatever stops it leaves there what was there."""
+    partial = path.with_name(f"{path.stem}.partial-{os.getpid()}{path.suffix}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        partial.unlink(missing_ok=True)
+
+
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
     """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is.
     A Zarr folder that is there already is never replaced, but an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if ending(path) == ".zarr" and path.exists():
+        raise FileExistsError(f"'{path}' is there already: delete it, or choose another name.")
+    with replaced(path) as partial:
+        _write(prediction, partial)
+
+
+def _write(prediction, path):
     if ending(path) in (".nc", ".zarr"):
         gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
         if ending(path) == ".nc":
@@ -61,7 +105,8 @@ def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
             return
         with warnings.catch_warnings():  # that format 3 does not have the copy of all metadata; xarray looks for it
             warnings.filterwarnings("ignore", message="Consolidated metadata")
-            gridded.to_zarr(path, mode="w-", zarr_format=3, consolidated=True)
+            gridded = gridded.drop_encoding()  # that of a file in another format, perhaps
+            gridded.to_zarr(path, mode="w", zarr_format=3, consolidated=True)
         return
     table = as_table(prediction)
     if ending(path) == ".csv":

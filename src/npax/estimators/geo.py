@@ -53,7 +53,8 @@ def interpolate(
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points); or the coordinates alone, as a mapping from name to values.
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
-    - `y`: the name or names of what is predicted, each by itself; a DataArray needs none.
+    - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
+      them one by one where their gaps differ); a DataArray needs none.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function.
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
     - `store`: a folder to write a gridded prediction to, block by block, as Zarr (format 3; the name usually ends in

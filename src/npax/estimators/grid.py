@@ -51,7 +51,8 @@ class Grid(NamedTuple):
         in_memory = (axis[:0] if axis.chunks and axis.ndim else axis for axis in axes)
         refuse_dates(zip(x, in_memory, strict=True), "`target`")
         sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
-        return cls(frame, axes, sizes, {d: chunks[d] for d in sizes if d in chunks})
+        lazy = any(d in chunks for d in sizes)
+        return cls(frame, axes, sizes, {d: chunks.get(d, (n,)) for d, n in sizes.items()} if lazy else {})
 
     @property
     def size(self) -> int:

@@ -194,9 +194,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """RMSE, MAE, negative log-likelihood, CRPS, 95 % coverage and interval score on held-out observations."""
         from ..metrics import score_report
 
+        check_is_fitted(self)
         X, y = self._checked(X, y, reset=False)
-        mean, std = self.predict(X, return_std=True)
-        return score_report(y, mean, std)
+        warn_of_extrapolation(self._far(X), len(X), stacklevel=2)
+        prediction = self._predictor(len(X))(X)
+        return score_report(y, self._like_y(prediction.mean), self._like_y(prediction.std()))
 
     def _checked(self, X, y, *, reset):
         """Rows in use: float64, all finite."""
@@ -251,16 +253,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _predictor(self, nt) -> Exact | Tiled:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
-        self.strategy_ = choose(len(self.X_), nt, self.tile_size) if self.strategy == "auto" else self.strategy
-        if self.strategy_ not in self._predictors:
+        strategy = choose(len(self.X_), nt, self.tile_size) if self.strategy == "auto" else self.strategy
+        self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
+        if strategy not in self._predictors:
             context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords)
             options = {"progress": self.progress, "normalize": self.normalize}
-            self._predictors[self.strategy_] = (
-                Exact(*context, **options)
-                if self.strategy_ == "exact"
-                else Tiled(*context, size=self.tile_size, **options)
+            self._predictors[strategy] = (
+                Exact(*context, **options) if strategy == "exact" else Tiled(*context, size=self.tile_size, **options)
             )
-        return self._predictors[self.strategy_]
+        return self._predictors[strategy]
 
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""

@@ -93,7 +93,8 @@ class Store:
         for leftover in self.path.parent.glob(f"{self.path.name}.partial-*"):
             shutil.rmtree(leftover)
         partial = self.path.with_name(f"{self.path.name}.partial-{os.getpid()}")
-        frame = self.grid.frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
+        frame = self.grid.frame.drop_encoding()  # that of another format of Zarr, perhaps
+        frame = frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
         frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
         group = zarr.open_group(partial, mode="r+", use_consolidated=False)
         for name, given in variables:

@@ -38,8 +38,11 @@ class AbstractCoordinates(abc.ABC):
         """Positions `[n d]` of the rows of `x`. **Raises** `ValueError` for coordinates that cannot be."""
 
     @abc.abstractmethod
-    def frame(self, positions: np.ndarray) -> Frame:
-        """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n d]`, one view for each."""
+    def frame(self, positions: np.ndarray, within: Frame | None = None) -> Frame:
+        """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n d]`, one view for each.
+
+        `within`: that of all observations, where these are some of them. What does not vary here has its scale.
+        """
 
     @abc.abstractmethod
     def surroundings(self, positions: np.ndarray) -> Surroundings:
@@ -55,7 +58,8 @@ class Planar(AbstractCoordinates):
     """Any columns of numbers, each with a unit of its own: each is centred and scaled by itself.
 
     Differences matter and origins do not, so coordinates of 1e9 with differences of 1 are as good as any.
-    A column that is constant in the context, but for rounding errors, is centred and keeps its unit.
+    A column that is constant in the context, but for rounding errors, is centred and keeps its unit; in a part of the
+    observations, the scale that it has in all of them.
     """
 
     def positions(self, x):
@@ -67,9 +71,10 @@ class Planar(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions + (end - start)
 
-    def frame(self, positions):
+    def frame(self, positions, within=None):
         low, half = _low_and_half(positions)
-        return Frame(low, np.eye(positions.shape[-1]), half, HALF_SPAN / np.where(half > 0, half, HALF_SPAN))
+        scale = np.where(half > 0, HALF_SPAN / np.where(half > 0, half, 1.0), 1.0 if within is None else within.scale)
+        return Frame(low, np.eye(positions.shape[-1]), half, scale)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +93,7 @@ class Lattice(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions + (end - start)
 
-    def frame(self, positions):
+    def frame(self, positions, within=None):
         low, half = _low_and_half(positions)
         return Frame(low, np.eye(positions.shape[-1]), half, np.ones_like(half))
 
@@ -111,7 +116,7 @@ class Unscaled(AbstractCoordinates):
     def moved(self, positions, start, end):
         return self.of.moved(positions, start, end)
 
-    def frame(self, positions):
+    def frame(self, positions, within=None):
         *contexts, _, d = positions.shape
         zero, one = np.zeros((*contexts, d)), np.ones((*contexts, d))
         return Frame(zero, np.eye(d), zero, one)
@@ -146,7 +151,7 @@ class LatLon(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions @ _east_north_up(start) @ _east_north_up(end).T
 
-    def frame(self, positions):
+    def frame(self, positions, within=None):
         rotation = _east_north_up(np.sum(positions, axis=-2) / max(positions.shape[-2], 1))
         low, halves = _low_and_half(positions @ rotation)
         half = halves.max(axis=-1, keepdims=True)

@@ -241,7 +241,7 @@ class Tiled:
         """The observations seen from points `[*cells d]` of `self.frame`, those of each point normalised by
         themselves, and the frames they are in."""
         seen = self.neighbours(points)
-        frame = self.coordinates.frame(self.positions[seen])
+        frame = self.coordinates.frame(self.positions[seen], self.frame)
         xc = to_model(self.model, frame(self.positions[seen]))
         return frame, [
             Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen], self.normalize)
