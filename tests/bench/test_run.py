@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from untrained import cnp
 
 import npax
 from npax.bench import Run, Table, model_presets, prepare, read, report, run, tables
@@ -188,6 +189,22 @@ def test_the_curve_starts_where_training_goes_on(benchmark, tmp_path):
     with pytest.warns(UserWarning, match="Going back to the checkpoint before it"):
         curve = Curve(tmp_path, benchmark.table.tasks, benchmark.batches["small"], every=5, steps=30, seeds=1)
     assert curve.step == 10
+
+
+def test_points_of_a_curve_are_kept_at_once_and_made_once(benchmark, tmp_path):
+    """A killed run has them, and a table that shares a finished training does not put its own in their place."""
+    model = cnp(1)
+    options = {"every": 5, "steps": 10, "seeds": 1}
+    curve = Curve(tmp_path, benchmark.table.tasks, benchmark.batches["small"], **options)
+    for step in (5, 10):
+        curve.add(model)
+        write_checkpoint(tmp_path, step, {"a": np.zeros(2)}, {})
+        again = Curve(tmp_path, benchmark.table.tasks, benchmark.batches["small"], **options)
+        assert [tuple(point) for point in again.points] == curve.points and again.points[-1][0] == step
+    others = jax.tree.map(lambda a: a[:1], benchmark.batches["small"])
+    of_another = Curve(tmp_path, benchmark.table.tasks, others, **options)
+    of_another.add(model)
+    assert [tuple(point) for point in of_another.points] == curve.points
 
 
 def test_tables_of_other_data_have_names_of_their_own(monkeypatch, tmp_path):

@@ -19,7 +19,7 @@ from untrained import untrained
 import npax
 from npax import devices
 from npax.likelihoods import FunctionAndNoise
-from npax.tasks import AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
+from npax.tasks import AbstractTasks, AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
 
 TOLD_APART = FunctionAndNoise(1)
 
@@ -243,6 +243,30 @@ def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
     before, after = (jax.device_get(eqx.filter(m, eqx.is_inexact_array)) for m in (start, result.model))
     moved = jax.tree.map(lambda a, b: a - b, before, after)
     assert eqx.tree_equal(moved, mean, typematch=True, rtol=1e-4, atol=1e-5)
+
+
+def test_no_task_shares_its_key_with_the_objectives():
+    """JAX's splits are foldings: `split(key, n)[1]` is `fold_in(key, 1)`."""
+    seen = {"task": [], "objective": []}
+
+    def note(kind, key):
+        jax.debug.callback(lambda data: seen[kind].append(tuple(np.asarray(data))), jr.key_data(key))
+
+    class Noted(AbstractTasks):
+        def sample(self, key):
+            note("task", key)
+            for part in jr.split(key, 3):
+                note("task", part)
+            return Sines().sample(key)
+
+    def objective(model, task, key):
+        note("objective", key)
+        return npax.objectives.nll(model, task, key)
+
+    train(1, tasks=Noted(), objective=objective, batch_size=3)
+    jax.effects_barrier()
+    assert len(set(seen["task"])) == 12 and len(set(seen["objective"])) == 3
+    assert not set(seen["task"]) & set(seen["objective"])
 
 
 def test_a_gradient_by_groups_of_tasks_is_that_of_the_batch(monkeypatch):
