@@ -340,15 +340,21 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     given = ["--steps", 9, "--checkpoint", "a b", "--output", "w.safetensors", "--seed", 3]
     again = shlex.split(run("train", "gp-universal", *given).output.splitlines()[-1])
     assert again == ["npax", "train", "gp-universal", "--resume", *map(str, given)]
+    _replace_training(monkeypatch, error=KeyboardInterrupt, left=False)
+    result = run("train", "gp-universal", "--checkpoint", "c")
+    assert result.exit_code == 130 and "before the first checkpoint" in result.output
 
 
-def _replace_training(monkeypatch, model=None, error=None):
+def _replace_training(monkeypatch, model=None, error=None, left=True):
     """A training that takes no time: what it is given and what becomes of its result is the matter here."""
 
     def training(*, steps, seed, checkpoint, resume):
         return npax.FitResult(model, np.zeros(steps), [(steps, {"all": 1.0})], steps, 0, 0.0)
 
-    def stopped(**_):
+    def stopped(*, checkpoint, **_):
+        if left:
+            checkpoint.mkdir(parents=True)
+            (checkpoint / "step-000000010.safetensors").touch()
         raise error
 
     module = __import__("npax.cli.train", fromlist=["trainings"])

@@ -90,7 +90,9 @@ def train(
         if not first:
             raise typer.Exit(130) from None
         if not checkpoints(folder):
-            out.print("\nStopped before the first checkpoint: nothing is lost; the same command starts anew.")
+            out.print(
+                "\nStopped before the first checkpoint: nothing is lost; the same command starts anew.", soft_wrap=True
+            )
             raise typer.Exit(130) from None
         given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
         again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
