@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.spatial import KDTree
 
+from ..blocks import masked_mean
 from ..inference import Standardiser, coordinates
 from ..inference.predict import observations
 from ..task import Task
@@ -74,10 +75,8 @@ class StationTask(AbstractTasks):
 
 def by_context(task: Task) -> Task:
     """The task with values in the unit of its context: less its mean, over its standard deviation, column by column."""
-    mask = task.mask_c[:, None]
-    n = jnp.maximum(jnp.sum(mask.astype(task.yc.dtype)), 1.0)
-    mean = jnp.sum(task.yc, axis=0, where=mask) / n
-    std = jnp.sqrt(jnp.sum(jnp.square(task.yc - mean), axis=0, where=mask) / n)
+    mean = masked_mean(task.yc, task.mask_c)
+    std = jnp.sqrt(masked_mean(jnp.square(task.yc - mean), task.mask_c))
     std = jnp.where(std < LEAST, 1.0, std)
     yc, yt = (
         jnp.where(seen[:, None], (y - mean) / std, 0.0) for y, seen in ((task.yc, task.mask_c), (task.yt, task.mask_t))
