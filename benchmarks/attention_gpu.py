@@ -40,6 +40,9 @@ TOLERANCES = {("float32", "highest"): 2e-5, ("float32", "default"): 5e-3, ("bflo
 PRODUCTS = {"forward": 4, "both": 14}
 """Operations per pair, head and channel; what the backward pass computes again is not counted."""
 
+SETTINGS = ("heads", "head_size", "product", "rounds")
+"""Options that figures depend on."""
+
 
 def main() -> None:
     options = _options()
@@ -62,12 +65,13 @@ class Notes:
     def __init__(self, options):
         self.name = "attention_interpret" if options.interpret else "attention_gpu"
         self.options, self.results = options, {}
-        self.about = {**circumstances(), "heads": options.heads, "head_size": options.head_size}
+        self.about = {**circumstances(), **{name: getattr(options, name) for name in SETTINGS}}
         path = RESULTS / f"{self.name}.json"
         if path.exists():
             stored = json.loads(path.read_text())
-            if all(stored[key] == self.about[key] for key in ("device", "versions", "heads", "head_size")):
-                self.results = stored["results"]
+            if all(stored.get(key) == self.about[key] for key in ("device", "versions", *SETTINGS)):
+                # what failed may have been short of memory then, and is tried again
+                self.results = {key: found for key, found in stored["results"].items() if not isinstance(found, str)}
 
     def measure(self, key, function):
         """What the function gives, or the error it ends with, or what was noted before."""

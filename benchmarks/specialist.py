@@ -7,6 +7,7 @@ Interrupted, the same command goes on where it stopped. Writes `results/speciali
 """
 
 import argparse
+import io
 import time
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from _report import RESULTS, circumstances, write_json
 
 import npax
 from npax.bench import draw, mean_and_error, score_floor, score_model
+from npax.files import write_atomically
 from npax.tasks import GPPosteriorTask, RBFPrior, gp_1d
-from npax.training.checkpoint import checkpoints
+from npax.training.checkpoint import newest
 
 PUBLISHED = -0.462  # TNP-KR: SA, GP-1D RBF, after 100,000 steps (KR2, mean of 5 seeds)
 
@@ -55,8 +57,8 @@ class Curve:
     def __init__(self, options, floor):
         self.options, self.floor, self.points = options, floor, []
         folder = Path(options.checkpoint)
-        saved = checkpoints(folder)
-        self.step = int(saved[-1].stem.removeprefix("step-")) if saved else 0
+        saved = newest(folder)  # where `fit` goes on
+        self.step = 0 if saved is None else saved[2]["step"]
         self.seconds, self.path = 0.0, folder / "curve.npz"
         if saved and self.path.exists():
             with np.load(self.path) as stored:
@@ -88,8 +90,9 @@ class Curve:
         return point
 
     def write(self):
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez(self.path, **{key: np.array([p[key] for p in self.points]) for key in self.points[0]})
+        content = io.BytesIO()
+        np.savez(content, **{key: np.array([p[key] for p in self.points]) for key in self.points[0]})
+        write_atomically(self.path, content.getvalue())
         floor, floor_error = mean_and_error(self.floor)
         content = {
             **circumstances(),

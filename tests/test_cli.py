@@ -170,7 +170,7 @@ def test_ctrl_c_says_how_to_go_on_with_a_store(observations, weights, tmp_path, 
 def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
     points = pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0], "temp": [1.0, np.nan], "site": ["p", "q"]})
     points.to_csv(tmp_path / "points.csv", index=False)
-    outputs = [tmp_path / f"out{suffix}" for suffix in (".csv", ".parquet", ".nc")]
+    outputs = [tmp_path / f"out{suffix}" for suffix in (".csv", ".parquet", ".nc", ".zarr")]
     for out in outputs:
         result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", out)
         assert result.exit_code == 0, result.output
@@ -181,7 +181,7 @@ def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
         .fit(table[["lon", "lat"]].to_numpy(), table["temp"].to_numpy())
         .predict(points[["lon", "lat"]].to_numpy(), return_std=True)
     )
-    for found in (pd.read_csv(outputs[0]), pd.read_parquet(outputs[1]), xr.load_dataset(outputs[2])):
+    for found in map(read, outputs):
         np.testing.assert_allclose(np.asarray(found["temp_mean"]), mean, rtol=1e-4, atol=1e-5)
         np.testing.assert_allclose(np.asarray(found["temp_std"]), std, rtol=1e-4, atol=1e-5)
         assert list(np.asarray(found["site"])) == ["p", "q"]

@@ -10,7 +10,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from .training.checkpoint import DamagedFile, pack, unpack, write_atomically
+from .files import write_atomically
+from .training.checkpoint import DamagedFile, pack, unpack
 
 _FORMAT = 1
 _TRUSTED = ("npax.", "tinygp.kernels.")

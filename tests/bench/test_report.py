@@ -70,7 +70,7 @@ def test_the_report_has_references_models_and_published_figures(folder):
     first = [line.split(" |")[0] for line in text.splitlines() if line.startswith("| ")]
     order = [first.index(f"| {name}") for name in ("**Bayes floor**", "oracle GP (knows the kernel)", "tnp_d", "cnp")]
     assert order == sorted(order)
-    row = [cell.strip() for cell in cells(text, "cnp")[0]]
+    row = [cell.strip() for cell in cells(text.split("## GP-1D-shift\n")[1], "cnp")[0]]
     nll = read(folder / f"{Run('gp1d-rbf', 'cnp', TASKS, 1500, 2).name}.jsonl")[1]["gp1d-rbf"].mean(axis=1)
     assert row[1] == f"{nll.mean():.3f} ± {nll.std(ddof=1) / 2**0.5:.3f}"
     assert row[2] == f"{nll.mean() + 0.5:.3f} ± {nll.std(ddof=1) / 2**0.5:.3f}"
@@ -105,8 +105,22 @@ def test_shifts_are_beside_one_another(folder):
         nll = {f"shift-{shift}": np.full((1, TASKS), 0.5 + shift) for shift in (0, 1)}
         made_up(folder, "shift", model, nll, steps=1500 if model == "cnp" else 0)
     text = report(folder)
-    row = [cell.strip() for cell in cells(text, "cnp")[-1]]
+    row = [cell.strip() for cell in cells(text.split("## GP-1D-shift\n")[1], "cnp")[0]]
     assert row == ["cnp", "0.500 ± 0.000 (0.69)", "1.500 ± 0.000 (1.08)"]
+
+
+def test_each_evaluation_has_its_scores_and_tests_best_first(folder):
+    rng = np.random.default_rng(0)
+    for model, losses in {"cnp": (0.1, 0.9), "tnp_d": (0.2, 0.5)}.items():
+        nll = {f"sir-{side}": rng.normal(loss, 0.01, (1, TASKS)) for side, loss in zip((64, 256), losses, strict=True)}
+        made_up(folder, "sir-256", model, nll, steps=200)
+    text = report(folder).split("## SIR, trained on 64 x 64, on 256 x 256\n")[1]
+    whole, small, large = text.split("### ")
+    assert whole.count("\n| cnp") == 1
+    for part, name, best in ((small, "sir-64", "cnp"), (large, "sir-256", "tnp_d")):
+        assert part.startswith(f"{name}\n") and part.count("\n| cnp") == 2 == part.count("\n| tnp_d")
+        assert part.split("\n| ")[3].startswith(best)
+    assert "published NLL after" in small and "published NLL after" not in large, "the curve is of the first"
 
 
 def test_paired_tests_are_those_of_scipy_and_of_the_textbook():

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import shutil
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,7 @@ from npax.bench import Run, Table, model_presets, prepare, read, report, run, ta
 from npax.bench.curve import Curve
 from npax.bench.tables import kolmogorov, shift
 from npax.likelihoods import Categorical
-from npax.tasks import ContextAmongTargets, SIRTask
+from npax.tasks import AbstractTasks, ContextAmongTargets, SIRTask
 from npax.training.checkpoint import write_checkpoint
 
 STEPS, TASKS = 8, 6
@@ -25,6 +26,17 @@ module = importlib.import_module("npax.bench.run")
 
 def lines(results, name, **options):
     return read(results / f"{Run(name, **options).name}.jsonl")
+
+
+class Broken(AbstractTasks):
+    """Tasks of which a share has no targets, and no kernels."""
+
+    tasks: AbstractTasks
+    share: float = eqx.field(static=True)
+
+    def sample(self, key):
+        task = self.tasks.sample(key)
+        return eqx.tree_at(lambda t: t.mask_t, task, task.mask_t & (jax.random.uniform(key) >= self.share))
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +55,20 @@ def test_rows_are_the_presets_of_all_sizes():
     names = model_presets()
     assert "tnp_d" in names and "gp_universal" not in names and "RCNP" not in names
     assert all(name in vars(npax.models.presets) and not name.startswith("_") for name in names)
+
+
+def test_tasks_without_targets_are_left_out_and_told(table, tmp_path):
+    def broken(share):
+        tasks = Broken(table.tasks, share)
+        return dataclasses.replace(table, tasks=tasks, evaluations={"small": tasks})
+
+    told = []
+    found = prepare(broken(0.5), 12, tmp_path, log=told.append)
+    left = found.batches["small"].mask_t.shape[0]
+    assert 0 < left < 12 and f"{12 - left} of 12 evaluation tasks have no target" in told[0]
+    assert np.asarray(found.batches["small"].mask_t).any(axis=1).all()
+    with pytest.raises(ValueError, match="None of the 12 evaluation tasks has a target"):
+        prepare(broken(1.0), 12, tmp_path, log=told.append)
 
 
 def test_a_row_is_trained_scored_and_written(benchmark, tmp_path):

@@ -20,7 +20,7 @@ from npax.bench import draw, mean_and_error, score_floor, score_model, score_ora
 from npax.bench.scores import GROUP, crps, score
 from npax.gp import bayes_mixture
 from npax.likelihoods import Categorical, OneHotCategorical
-from npax.tasks import ContextAmongTargets, GPShiftTask, GPTask, PeriodicPrior, RBFPrior, SIRTask
+from npax.tasks import ContextAmongTargets, GPCurveTask, GPShiftTask, GPTask, PeriodicPrior, RBFPrior, SIRTask
 
 
 def test_crps_of_a_normal_is_the_closed_form():
@@ -109,6 +109,14 @@ def test_oracle_and_floor_score_new_observations_of_every_task_in_its_place(shif
     gap, error = mean_and_error(floor["nll"] - oracle["nll"])
     assert gap > -2 * error
     assert abs(oracle["covered"].mean() - 0.95) < 0.03
+
+
+def test_a_floor_is_of_targets_apart_from_the_context():
+    tasks = GPCurveTask(RBFPrior(), points=6)
+    batch, kernels = draw(tasks, 2, seed=0)
+    for reference in (lambda: score_oracle(tasks, batch, kernels), lambda: score_floor(tasks, batch)):
+        with pytest.raises(ValueError, match="a model may copy: take `GPShiftTask`"):
+            reference()
 
 
 def test_a_mixture_of_the_nodes_that_count_is_close_to_that_of_all():

@@ -1,6 +1,5 @@
 """Checkpoints: whole or not at all, checked when read."""
 
-import os
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -8,7 +7,7 @@ import numpy as np
 import pytest
 
 from npax.training import DamagedFile
-from npax.training.checkpoint import checkpoints, pack, read_checkpoint, unpack, write_atomically, write_checkpoint
+from npax.training.checkpoint import checkpoints, pack, read_checkpoint, unpack, write_checkpoint
 
 
 def state(value=0.0, size=5):
@@ -75,34 +74,6 @@ def test_a_checkpoint_of_another_model_is_an_error(tmp_path):
     write_checkpoint(tmp_path, 1, state(size=5), {})
     with pytest.raises(ValueError, match="belongs to another model, optimiser or number of seeds"):
         read_checkpoint(tmp_path, state(size=6))
-
-
-@pytest.mark.parametrize("call", ["replace", "fsync"])
-def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    write_atomically(path, b"old")
-
-    def fail(*_):
-        raise OSError("no space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, call, fail)
-        with pytest.raises(OSError, match="no space left"):
-            write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
-    write_atomically(path, b"new")
-    assert path.read_bytes() == b"new"
-
-
-def test_where_folders_cannot_be_opened_files_are_written_all_the_same(tmp_path, monkeypatch):
-    def fail(*_):
-        raise PermissionError("a folder")
-
-    with monkeypatch.context() as patch:  # as on Windows
-        patch.delattr(os, "O_DIRECTORY")
-        patch.setattr(os, "open", fail)
-        write_atomically(tmp_path / "file", b"new")
-    assert (tmp_path / "file").read_bytes() == b"new"
 
 
 def test_leftovers_and_strangers_do_not_disturb(tmp_path):

@@ -147,6 +147,8 @@ def test_a_curriculum_has_a_beginning():
     for stages in ((), (Stage(Sines(), 4, start=0.5),)):
         with pytest.raises(ValueError, match="One of `stages` must have `start` 0"):
             Curriculum(stages)
+    with pytest.raises(ValueError, match="below 1, the end of the training"):
+        Curriculum((Stage(Sines(), 4), Stage(Sines(), 4, start=1.0)))
     for stage in (Stage(Sines(), 4, weight=0.0), Stage(Sines(), 0)):
         with pytest.raises(ValueError, match="`weight` must be above 0 and `batch_size` at least 1"):
             Curriculum((stage,))

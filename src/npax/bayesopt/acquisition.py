@@ -65,7 +65,8 @@ class ThompsonSampling(AbstractAcquisition):
 
 
 class RandomSearch(AbstractAcquisition):
-    """Promises at random: every candidate is as good as any other. The control that the others must beat."""
+    """Promises at random: every candidate is as good as any other. The control that the others must beat; with it
+    `Optimizer` goes on with the quasi-random places that it begins with."""
 
     def __call__(self, surrogate, seen, xt, key):
         return jr.uniform(key, xt.shape[:1])

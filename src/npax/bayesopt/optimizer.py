@@ -15,7 +15,7 @@ from ..inference.buckets import pad, wide_bucket
 from ..inference.normalise import HALF_SPAN
 from ..models import AbstractNeuralProcess
 from ..serialise import load
-from .acquisition import AbstractAcquisition, acquisition as acquisition_named
+from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
 from .surrogate import Evaluations, ModelSurrogate
 
 CANDIDATES = 512
@@ -26,6 +26,8 @@ CENTRES = 8
 """Places that candidates lie around."""
 REACH = (1e-4, 0.3)
 """Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
+SAME = 1e-5
+"""Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
 
 
 class FailedEvaluation(UserWarning):
@@ -47,6 +49,8 @@ class Optimizer:
 
     - Several questions may be open at once (parallel workers): until it is answered, a question counts for the model
       as answered by the median of the values, so that the next one goes elsewhere.
+    - A value answers the open question at its place, up to rounding to float32. Where the experiment was made
+      elsewhere, or never will be, `forget` the question.
     - What was evaluated before can be told without having been asked; it counts towards `n_init`.
     - An evaluation that failed is told as NaN: it is left out of the result with a `FailedEvaluation` warning, and
       the model is given the worst value there.
@@ -95,7 +99,8 @@ class Optimizer:
     def ask(self) -> np.ndarray:
         """Where to evaluate next: `[d]`."""
         known = sum(np.isfinite(y) for _, y in self._told)
-        if known == 0 or len(self._told) + len(self._open) < self.n_init:
+        by_chance = isinstance(self.acquisition, RandomSearch)
+        if by_chance or known == 0 or len(self._told) + len(self._open) < self.n_init:
             place = self._design.random(1)[0]
         else:
             place = self._most_promising()
@@ -106,8 +111,8 @@ class Optimizer:
     def tell(self, x, y) -> None:
         """The value `y` of the function at `x [d]`, asked for or not; or many, `y [n]` at `x [n d]`.
 
-        **Raises:** `ValueError` for places outside the bounds and for shapes that do not fit; `TypeError` for values
-        that are not numbers.
+        **Raises:** `ValueError` for places outside the bounds (by more than rounding) and for shapes that do not fit;
+        `TypeError` for values that are not numbers.
         """
         y = _numbers(y)
         x = np.asarray(x, np.float64)
@@ -116,15 +121,21 @@ class Optimizer:
                 f"`x` must have the shape {(*y.shape, len(self.low))} for values `y` of shape {y.shape}, got {x.shape}."
             )
         x, y = x.reshape(-1, len(self.low)), y.reshape(-1)
-        if not np.all((self.low <= x) & (x <= self.high)):
+        inside = np.clip(x, self.low, self.high)
+        if not np.all(np.abs(x - inside) <= self._rounding()):
             raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
-        for place, value in zip(x, y, strict=True):
+        for place, value in zip(inside, y, strict=True):
             self._told.append((place, float(value)))
-            self._open = [other for other in self._open if not np.array_equal(other, place)]
+            self._close(place)
         failed = ~np.isfinite(y)
         if failed.any():
             lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"
             warnings.warn(f"{lost}; left out of the result.", FailedEvaluation, stacklevel=2)
+
+    def forget(self, x) -> None:
+        """Takes back the open question at `x [d]`: it will not be answered. **Raises** `ValueError` where none is."""
+        if not self._close(np.asarray(x, np.float64)):
+            raise ValueError(f"There is no open question at x = {x}; there are {len(self._open)}: {self._open}.")
 
     def result(self, message: str = "", success: bool = True) -> OptimizeResult:
         """What is known so far, as SciPy says it.
@@ -159,6 +170,19 @@ class Optimizer:
         mean = np.asarray(_means(self.surrogate, seen), np.float64)[: len(known)]
         lowest = np.where(known, mean, np.inf).argmin()
         return self._told[lowest][0].copy(), float(scale.undo(mean[lowest]))
+
+    def _rounding(self):
+        """How far apart, in each coordinate, two places may be that are one."""
+        single = np.finfo(np.float32).eps * np.maximum(np.abs(self.low), np.abs(self.high))
+        return np.maximum(SAME * (self.high - self.low), single)
+
+    def _close(self, x):
+        """Takes the open question nearest to `x` off the list if that is its place, and says whether it was."""
+        away = [np.max(np.abs(other - x) / self._rounding()) for other in self._open]
+        found = bool(away) and min(away) <= 1
+        if found:
+            del self._open[int(np.argmin(away))]
+        return found
 
     def _most_promising(self):
         """The place in the unit cube that promises most, after a few rounds of candidates."""

@@ -2,15 +2,17 @@ import json
 import time
 from pathlib import Path
 
+from ..files import write_atomically
 from ..task import Task
 from ..tasks import AbstractTasks
-from ..training.checkpoint import newest, write_atomically
+from ..training.checkpoint import newest
 from ..training.fit import unstack
 from .scores import mean_and_error, score_model
 
 
 class Curve:
-    """The learning curve of a run and its seconds, on disk beside the checkpoints: a killed run keeps both.
+    """The learning curve of a run and its seconds, on disk beside the checkpoints: a killed run keeps both, but for the
+    seconds since its last point.
 
     **Arguments:** `folder`: of the checkpoints; `tasks`, `batch`: what is scored; `every`: training steps between two
     points; `steps`, `seeds`: of the training.

@@ -10,12 +10,13 @@ from tinygp.kernels import Kernel
 from ..gp import bayes_mixture, maximum_a_posteriori_gp, oracle
 from ..inference import bucket
 from ..task import Task
-from ..tasks import AbstractGPTask
+from ..tasks import AbstractGPTask, GPCurveTask
 from .scores import Scores, concatenate, score
 
 
 def score_oracle(tasks: AbstractGPTask, batch: Task, kernels: Kernel) -> Scores:
-    """The Gaussian process that knows each task's kernel and the noise."""
+    """The Gaussian process that knows each task's kernel and the noise. **Raises** as `score_floor`."""
+    _check_apart(tasks)
 
     def predict(task, kernel):
         return oracle(kernel, tasks.noise_std, task, target_noise_std=tasks.target_noise_std)
@@ -25,7 +26,11 @@ def score_oracle(tasks: AbstractGPTask, batch: Task, kernels: Kernel) -> Scores:
 
 def score_floor(tasks: AbstractGPTask, batch: Task, nodes: int = 32) -> Scores:
     """The Bayes floor: hyper-parameters integrated out (`npax.gp.bayes_mixture`). 32 length scales are within 1e-4
-    nats of 128."""
+    nats of 128.
+
+    **Raises** `ValueError` where observations of the context are targets too: whoever copies them beats any process.
+    """
+    _check_apart(tasks)
     with jax.enable_x64(True):
         kernels, weights = tasks.kernel.quadrature(nodes)
         kernels, weights = _cast(kernels, jnp.float64), jnp.asarray(weights)
@@ -34,6 +39,14 @@ def score_floor(tasks: AbstractGPTask, batch: Task, nodes: int = 32) -> Scores:
         return bayes_mixture(kernels, weights, tasks.noise_std, task, target_noise_std=tasks.target_noise_std)
 
     return _score(predict, batch, None)
+
+
+def _check_apart(tasks):
+    if isinstance(tasks, GPCurveTask):
+        raise ValueError(
+            "`tasks` asks for the noisy values of the context itself, which a model may copy: take `GPShiftTask`, "
+            "whose targets are apart."
+        )
 
 
 def score_gp(batch: Task) -> Scores:

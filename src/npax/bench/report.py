@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import scipy.stats
 
+from ..files import replaced
 from .published import PUBLISHED, SOURCES
 from .results import Result, read_all
 from .run import EVALUATION_SEED
@@ -104,18 +105,27 @@ def _section(title, references, models, pictures):
     rows = [*references, *models]
     tasks = list(rows[0].lines)
     models.sort(key=lambda row: row.nll_and_error(tasks[0])[0])
-    text = f"## {title}\n\n{_budget(rows, models)}\n\n{_scores([*references, *models], tasks[0])}"
+    text = f"## {title}\n\n{_budget(rows, models)}\n\n"
     if len(tasks) > 1:
-        text += f"\nNLL by task, published figures in brackets:\n\n{_by_task([*references, *models], tasks)}"
-    if len(models) > 1:
-        text += (
-            "\nDifference in NLL, row minus column; **bold**: p < 0.05 in a paired t-test over the evaluation tasks."
-            f"\n\n{_tests(models, tasks[0])}"
-        )
+        text += f"NLL by task, published figures in brackets:\n\n{_by_task([*references, *models], tasks)}\n"
+    text += "\n".join(_of_task(references, models, task, tasks) for task in tasks)
     if models and pictures is not None:
         name = f"{models[0].first.table}.{models[0].first.steps}-steps.{models[0].first.tasks}-tasks.png"
         if _draw(pictures / name, title, references, models, tasks[0]):
             text += f"\n![Learning curves: {title}]({pictures.name}/{name})\n"
+    return text
+
+
+def _of_task(references, models, task, tasks):
+    """All scores on one of the evaluations, the best model first, and the tests."""
+    heading = f"### {task}\n\n" if len(tasks) > 1 else ""
+    models = sorted(models, key=lambda row: row.nll_and_error(task)[0])
+    text = heading + _scores([*references, *models], task, with_curve=task == tasks[0])
+    if len(models) > 1:
+        text += (
+            "\nDifference in NLL, row minus column; **bold**: p < 0.05 in a paired t-test over the evaluation tasks, "
+            f"of these trained networks.\n\n{_tests(models, task)}"
+        )
     return text
 
 
@@ -137,13 +147,14 @@ def _budget(rows, models):
     return "; ".join(parts) + "." + source
 
 
-def _scores(rows, task):
+def _scores(rows, task, *, with_curve):
+    """`with_curve`: whether the learning curves, of the first evaluation, are of this one."""
     header = ["", "NLL", "gap", "published NLL", REACHED, "RMSE", "MAE", "CRPS", "95 % coverage"]
     header += ["parameters", "seconds"]
     left_out = {
         "gap": any(line.gap is None for row in rows for line in row.lines[task]),
         "published NLL": task not in PUBLISHED,
-        REACHED: task not in PUBLISHED,
+        REACHED: task not in PUBLISHED or not with_curve,
     }
     cells = []
     for row in rows:
@@ -155,7 +166,7 @@ def _scores(rows, task):
                 _plus_minus(*row.nll_and_error(task)),
                 "" if left_out["gap"] else _gap(row, task),
                 "" if published is None else f"{published:.3f}",
-                _reached(_curve(row, task), row.nll[task], published) if trained else "",
+                _reached(_curve(row, task), row.nll[task], published) if trained and with_curve else "",
                 *(f"{row.mean(field, task):.3f}" for field in ("rmse", "mae", "crps", "coverage")),
                 f"{row.first.parameters:,}" if row.first.parameters else "",
                 f"{row.first.seconds:,.0f}",
@@ -227,8 +238,8 @@ def _draw(path, title, references, models, task):
     ax.set(title=title, xlabel="training steps", ylabel="NLL on the first of the tasks")
     ax.spines[["top", "right"]].set_visible(False)
     figure.legend(frameon=False, loc="outside right upper", ncols=columns)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
+    with replaced(path) as partial:
+        figure.savefig(partial, dpi=120)
     return True
 
 

@@ -13,7 +13,8 @@ import jax
 import numpy as np
 
 from ..devices import cores
-from ..training.checkpoint import DamagedFile, write_atomically
+from ..files import write_atomically
+from ..training.checkpoint import DamagedFile
 
 
 @dataclasses.dataclass(frozen=True)

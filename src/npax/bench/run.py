@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
@@ -67,9 +68,12 @@ def run_of(table: Table, model: str, tasks: int, steps: int, seeds: int) -> Run:
 def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] = print) -> Benchmark:
     """Draws the evaluation tasks, and scores the references on them where no results of theirs are there yet.
 
-    References are of Gaussian processes: other tasks have none.
+    References are of Gaussian processes: other tasks have none. Tasks without a target (a draw that broke down, a part
+    of a field without values) are left out.
     """
-    drawn = {name: draw(sampler, tasks, EVALUATION_SEED) for name, sampler in table.evaluations.items()}
+    drawn = {
+        name: _with_targets(*draw(sampler, tasks, EVALUATION_SEED), log) for name, sampler in table.evaluations.items()
+    }
     floor: dict[str, np.ndarray] = {}
     known = table.gaussian_processes
     for model, title in {"bayes_floor": "Bayes floor", "oracle": "oracle GP"}.items() if known else ():
@@ -170,6 +174,17 @@ def run(
         skipped=fitted.skipped,
         curve=curve.points,
     )
+
+
+def _with_targets(batch, kernels, log):
+    """The tasks that have any target; the kernels they came from, if there are any."""
+    known = np.asarray(jnp.any(batch.mask_t, axis=1))
+    if known.all():
+        return batch, kernels
+    if not known.any():
+        raise ValueError(f"None of the {len(known):,} evaluation tasks has a target: there is nothing to score.")
+    log(f"{np.sum(~known):,} of {len(known):,} evaluation tasks have no target and are left out.")
+    return jax.tree.map(lambda a: a[known], (batch, kernels))
 
 
 def _few(batch: Task) -> Task:

@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..training.checkpoint import DamagedFile, write_atomically
+from ..files import write_atomically
+from ..training.checkpoint import DamagedFile
 from .published import PUBLISHED_SPEED, SPEED_SOURCES
 from .report import table as markdown
 

@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 
 from .. import data as datasets
+from ..files import write_atomically
 from ..likelihoods import AbstractLikelihood, Categorical, HeteroscedasticGaussian, HomoscedasticGaussian
 from ..tasks import (
     CENTRAL_EUROPE,
@@ -37,7 +38,6 @@ from ..tasks import (
     translated_images,
 )
 from ..tasks.sir import STEPS as LATTICES
-from ..training.checkpoint import write_atomically
 
 SHIFTS = (0.0, 0.5, 1.0, 2.0)
 """Of GP-1D-shift."""

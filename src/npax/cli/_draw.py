@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..data import is_land
+from ..files import replaced
 
 
 def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
@@ -73,5 +74,5 @@ def _units(prediction, y):
 
 
 def _save(figure, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with replaced(path) as partial:
+        figure.savefig(partial, dpi=150)

@@ -8,7 +8,7 @@ import typer
 
 from .. import bench as harness
 from ..devices import one_device_per_core
-from ..training.checkpoint import write_atomically
+from ..files import write_atomically
 from ._process import clear_errors, err, named, out
 
 FOLDER = Path("runs/bench")

@@ -79,7 +79,7 @@ def predict(
 
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
     of the function that is observed with noise). Where the points to predict at have a column Y too, the prediction is
-    scored on it.
+    scored on it; with --no-noise as on values of the function.
     """
     with clear_errors():
         from . import tables
@@ -130,7 +130,7 @@ def predict(
         if plot is not None:
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}", soft_wrap=True)
-        _score(prediction, y)
+        _score(prediction, y, noise)
 
 
 def _strategy(prediction, y):
@@ -150,8 +150,8 @@ def _thinned(prediction, most=4_000_000):
     return prediction.isel({d: slice(None, None, max(step, 1)) for d in sizes})
 
 
-def _score(prediction, y):
-    """Prints the scores where the points came with values of their own."""
+def _score(prediction, y, noise):
+    """Prints the scores where the points came with values of their own; without `noise` they are the function's."""
     if y not in prediction:
         return
     from ..metrics import score_report
@@ -160,4 +160,5 @@ def _score(prediction, y):
     known = np.isfinite(truth)
     if known.any():
         scores = score_report(truth[known], mean[known], std[known])
-        err.print(f"scores on {known.sum():,} values: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))
+        taken = "" if noise else " (taken for the function's own, without noise)"
+        err.print(f"scores on {known.sum():,} values{taken}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))

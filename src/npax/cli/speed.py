@@ -6,7 +6,7 @@ import typer
 
 from .. import bench as harness
 from ..bench import speed as timings
-from ..training.checkpoint import write_atomically
+from ..files import write_atomically
 from ._process import clear_errors, err, fail, named, out
 
 FOLDER = Path("runs/bench/speed")

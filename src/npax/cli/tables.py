@@ -1,10 +1,7 @@
 """What `npax predict` and `npax fill` read, write and make grids of. Needs pandas and xarray."""
 
-import contextlib
-import os
-import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +16,7 @@ from ..data.tables import (
     read_grid as read_grid,
     xr,
 )
+from ..files import replaced
 
 MOST_CELLS = 50_000_000
 """Of a grid that is held in memory."""
@@ -27,8 +25,11 @@ SHORTER = 60.0
 
 
 def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
-    """The coordinates of a table along one dimension, `row`; a dataset as it is."""
-    return target[[*x]].rename_axis("row").to_xarray() if isinstance(target, pd.DataFrame) else target
+    """The coordinates of a table along one dimension, `row`, and its other columns with them; a dataset as it is."""
+    if not isinstance(target, pd.DataFrame):
+        return target
+    points = target.rename_axis("row").to_xarray()
+    return points.set_coords([name for name in points.data_vars if name not in x])
 
 
 def regular_grid(
@@ -74,23 +75,9 @@ def _unwrapped(lon: np.ndarray) -> np.ndarray:
     return first + (lon - first) % 360.0
 
 
-@contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
-    """Where to write what then takes the place of `path`, whole; whatever stops it leaves there what was there."""
-    partial = path.with_name(f"{path.stem}.partial-{os.getpid()}{path.suffix}")
-    try:
-        yield partial
-        os.replace(partial, path)
-    finally:
-        if partial.is_dir():
-            shutil.rmtree(partial, ignore_errors=True)
-        partial.unlink(missing_ok=True)
-
-
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
     """Writes a table or a grid in the format that the ending of `path` names, whichever of the two it is.
     A Zarr folder that is there already is never replaced, but an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     if ending(path) == ".zarr" and path.exists():
         raise FileExistsError(f"'{path}' is there already: delete it, or choose another name.")
     with replaced(path) as partial:

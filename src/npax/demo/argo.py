@@ -11,6 +11,7 @@ from scipy.spatial import KDTree
 from ..data import argo, is_land
 from ..data.argo import ACKNOWLEDGEMENT
 from ..estimators import NeuralProcessRegressor
+from ..files import replaced
 from ..metrics import score_report
 from .baselines import InverseDistance, SubsetGP, chords
 
@@ -137,9 +138,9 @@ def write(result: Result, path: str | Path) -> None:
         },
     )
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
     compressed = {name: {"zlib": True} for name in dataset.data_vars}
-    dataset.to_netcdf(path, engine="netcdf4", encoding=compressed)
+    with replaced(path) as partial:
+        dataset.to_netcdf(partial, engine="netcdf4", encoding=compressed)
 
 
 def draw(result: Result, path: str | Path) -> None:
@@ -156,9 +157,8 @@ def draw(result: Result, path: str | Path) -> None:
         name="temperature",
         units="°C",
     )
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with replaced(Path(path)) as partial:
+        figure.savefig(partial, dpi=150)
 
 
 def _split(seed, holdout, observations):

@@ -98,7 +98,7 @@ def interpolate(
     if coords == "planar":
         warn_of_degrees(x, places, stacklevel=2)
     reg.fit(places, _columns(table, ys, "observations"), finetune=finetune, gaps=gaps)
-    if hasattr(target, "iloc"):
+    if _framed(target):
         if store is not None:
             raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
         return _at_points(reg, target, x, ys, include_noise)
@@ -122,7 +122,7 @@ def _listed(names):
 
 def _table(observations, x, ys):
     """Observations as a DataFrame, and the attributes of each `y`."""
-    if hasattr(observations, "iloc"):  # a DataFrame
+    if _framed(observations):
         require(observations.columns, [*x, *ys], "observations")
         return (observations[[*x, *ys]].compute() if _lazy_table(observations) else observations), {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
@@ -139,7 +139,12 @@ def _table(observations, x, ys):
 
 def _lazy_table(table):
     """Whether it is a DataFrame of dask's."""
-    return hasattr(table, "iloc") and hasattr(table, "compute")
+    return _framed(table) and hasattr(table, "compute")
+
+
+def _framed(table):
+    """Whether it is a DataFrame, of pandas or dask."""
+    return hasattr(table, "iloc") and hasattr(table, "columns")
 
 
 def _at_points(reg, target, x, ys, include_noise):

@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import re
-import shutil
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -14,8 +12,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from ..files import replaced, write_atomically
 from ..inference.progress import Progress
-from ..training.checkpoint import write_atomically
 from .grid import OWN, Grid
 
 BLOCK = 2**16
@@ -42,9 +40,8 @@ class Store:
         lengths = grid.even_chunks(BLOCK)
         self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
         self.count = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
-        digest = _digest(
-            (version("npax"), self.names, tuple(grid.sizes), tuple(lengths.values()), *request, *grid.axes)
-        )
+        places = (tuple(grid.sizes), tuple(lengths.values()), *grid.axes, *grid.frame.variables.items())
+        digest = _digest((version("npax"), self.names, *places, *request))
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
         about = self._about()
@@ -90,27 +87,24 @@ class Store:
         """The group with all its metadata and coordinates, without predictions; under its name once it is whole."""
         import zarr
 
-        for leftover in self.path.parent.glob(f"{self.path.name}.partial-*"):
-            shutil.rmtree(leftover)
-        partial = self.path.with_name(f"{self.path.name}.partial-{os.getpid()}")
         frame = self.grid.frame.drop_encoding()  # that of another format of Zarr, perhaps
         frame = frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
-        frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
-        group = zarr.open_group(partial, mode="r+", use_consolidated=False)
-        for name, given in variables:
-            group.create_array(
-                name,
-                shape=tuple(self.grid.sizes.values()),
-                chunks=lengths,
-                dtype="float64",
-                fill_value=np.nan,
-                dimension_names=[str(d) for d in self.grid.sizes],
-                attributes=given,
-            )
-        with warnings.catch_warnings():  # that format 3 does not have the copy of all metadata; xarray looks for it
+        with replaced(self.path) as partial, warnings.catch_warnings():
+            frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
+            group = zarr.open_group(partial, mode="r+", use_consolidated=False)
+            for name, given in variables:
+                group.create_array(
+                    name,
+                    shape=tuple(self.grid.sizes.values()),
+                    chunks=lengths,
+                    dtype="float64",
+                    fill_value=np.nan,
+                    dimension_names=[str(d) for d in self.grid.sizes],
+                    attributes=given,
+                )
+            # format 3 does not have this copy of all metadata; xarray looks for it
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(partial)
-        os.replace(partial, self.path)
 
     def _about(self):
         try:
@@ -147,5 +141,6 @@ def _digest(parts):
             digest.update(f"{getattr(leaf, 'dims', '')} {leaf.shape} {leaf.dtype}".encode())
             rows = max(1, BLOCK * len(leaf) // max(leaf.size, 1)) if leaf.ndim else 1
             for start in range(0, len(leaf) if leaf.ndim else 1, rows):
-                digest.update(np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf).tobytes())
+                piece = np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf)
+                digest.update(repr(piece.tolist()).encode() if piece.dtype.hasobject else piece.tobytes())
     return digest.hexdigest()

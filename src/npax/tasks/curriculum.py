@@ -19,7 +19,8 @@ class Curriculum(eqx.Module):
 
     The order is fixed and even: of the stages that have started, the one that lags most behind its weight is next.
 
-    **Raises:** `ValueError` where no stage is there from the start, or weights or batch sizes are not positive.
+    **Raises:** `ValueError` where no stage is there from the start, one starts at the end or later, or weights or batch
+    sizes are not positive.
     """
 
     stages: tuple[Stage, ...]
@@ -28,6 +29,8 @@ class Curriculum(eqx.Module):
         if not any(stage.start <= 0 for stage in self.stages):
             raise ValueError(f"One of `stages` must have `start` 0, got {[stage.start for stage in self.stages]}.")
         for stage in self.stages:
+            if not stage.start < 1:
+                raise ValueError(f"`start` must be below 1, the end of the training, got {stage.start}.")
             if stage.weight <= 0 or stage.batch_size < 1:
                 raise ValueError(
                     "`weight` must be above 0 and `batch_size` at least 1 in every stage, "

@@ -34,7 +34,7 @@ class FieldPrior(AbstractTasks):
     - a linear trend in two of five; noise in half of the tasks, 0.01 to 0.7 times the field's standard deviation;
     - clouds: a field below one of its quantiles, so that 5 to 90 % are hidden, in patches of all sizes; in a quarter of
       the tasks nodes are seen at random, down to one in a hundred; a rectangle is missing in a third; in three of
-      twenty nothing is missing but a rectangle;
+      twenty there are no clouds, but a rectangle is missing;
     - values standardised by mean and standard deviation of what is seen, as users' data are.
 
     **Arguments:** `side`: pixels of the square picture, cut out of a torus of twice the side.

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import warnings
 from pathlib import Path
@@ -14,30 +13,14 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from ..files import write_atomically
+
 T = TypeVar("T")
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
 
 
 class DamagedFile(ValueError):
     """A file whose content is not what was written."""
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    with open(partial, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
-    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
-        return
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def pack(arrays: dict[str, np.ndarray], about: dict) -> bytes:

@@ -1,0 +1,48 @@
+"""Files and folders that are there whole, or as they were before."""
+
+import contextlib
+import glob
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    with open(partial, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)
+    if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
+        return
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Where to write a file or a folder that then takes the place of `path`; whatever stops it leaves there what was
+    there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for leftover in path.parent.glob(f"{glob.escape(path.stem)}.partial-*{glob.escape(path.suffix)}"):
+        _remove(leftover)
+    partial = path.with_name(f"{path.stem}.partial-{os.getpid()}{path.suffix}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        _remove(partial)
+
+
+def _remove(path):
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,70 @@
+"""Files and folders are written whole, or what was there stays."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from npax.files import replaced, write_atomically
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync"])
+def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_atomically(path, b"old")
+
+    def fail(*_):
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, fail)
+        with pytest.raises(OSError, match="no space left"):
+            write_atomically(path, b"new")
+    assert path.read_bytes() == b"old"
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+
+
+def test_where_folders_cannot_be_opened_files_are_written_all_the_same(tmp_path, monkeypatch):
+    def fail(*_):
+        raise PermissionError("a folder")
+
+    with monkeypatch.context() as patch:  # as on Windows
+        patch.delattr(os, "O_DIRECTORY")
+        patch.setattr(os, "open", fail)
+        write_atomically(tmp_path / "file", b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def write(path: Path, text: str) -> None:
+    with replaced(path) as partial:
+        assert partial.suffix == path.suffix and partial.parent == path.parent
+        partial.write_text(text)
+
+
+def test_a_file_is_replaced_whole_and_its_folder_made(tmp_path):
+    path = tmp_path / "new" / "map[1].png"
+    write(path, "old")
+    write(path, "new")
+    assert path.read_text() == "new" and list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, OSError])
+def test_what_stops_the_writing_leaves_the_old_file_alone(stop, tmp_path):
+    path = tmp_path / "map.png"
+    write(path, "old")
+    with pytest.raises(stop), replaced(path) as partial:
+        partial.write_text("half")
+        raise stop
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_what_killed_processes_left_goes_and_strangers_stay(tmp_path):
+    path, stranger = tmp_path / "map.zarr", tmp_path / "other.partial-1.zarr"
+    (tmp_path / "map.partial-1.zarr").mkdir()
+    (tmp_path / "map.partial-1.zarr" / "chunk").write_text("half")
+    (tmp_path / "map.partial-2.zarr").write_text("half")
+    stranger.mkdir()
+    with replaced(path) as partial:
+        partial.mkdir()
+    assert sorted(tmp_path.iterdir()) == [path, stranger]
