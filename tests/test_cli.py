@@ -88,6 +88,44 @@ def test_predicts_on_a_grid_and_draws_it(observations, weights, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("size", [(3, 4), (1, 4), (3, 1), (1, 1)])
+def test_grids_whose_axes_have_names_of_their_own_and_transects_are_drawn(size, observations, weights, tmp_path):
+    lat, lon = (np.linspace(1.0, 2.0, n) for n in size)
+    axes = xr.Dataset(coords={"lat": lat, "lon": lon})
+    named = xr.Dataset(coords={"lat": ("row", lat), "lon": ("column", lon)})
+    for i, grid in enumerate((axes, named)):
+        grid.to_netcdf(tmp_path / "grid.nc")
+        picture = tmp_path / f"{i}.png"
+        result = predict(observations, weights, "--at", tmp_path / "grid.nc", "--plot", picture)
+        assert result.exit_code == 0, result.output
+        assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_values_that_are_no_numbers_are_not_scored(observations, weights, tmp_path):
+    pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0], "temp": ["missing", "1.0"]}).to_csv(tmp_path / "points.csv")
+    out = tmp_path / "out.csv"
+    result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", out)
+    assert result.exit_code == 0 and "not scored" in result.output, result.output
+    assert np.isfinite(pd.read_csv(out)["temp_mean"]).all()
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_a_column_without_a_range_is_named(value, observations, weights, tmp_path):
+    table = pd.read_csv(observations)
+    table.assign(lon=np.where(np.isfinite(value), 0.0, value)).to_csv(observations, index=False)
+    for output in ("map.nc", "map.zarr"):
+        result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / output)
+        refused(result, "The column 'lon' has no finite range")
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "words"), [("-o", "map.csv", "must end in .nc"), ("--plot", "map.xyz", ".png, .pdf or .svg")]
+)
+def test_the_demo_refuses_before_it_works(option, name, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    refused(run("demo", option, tmp_path / name), words)
+
+
 @pytest.mark.parametrize(("lon", "ocean"), [(20.0, False), (-30.0, True)])  # the Sahara, the Atlantic
 def test_land_hides_the_field_only_where_the_ocean_is_observed(
     lon, ocean, observations, weights, tmp_path, monkeypatch

@@ -262,13 +262,15 @@ def test_memory_of_32768_points_squared_stays_bounded(getkey):
 
 
 @pytest.mark.parametrize("attend", [npax.dense_attention, scan, fused], ids=["dense", "scan", "fused"])
-def test_operands_of_16_bits_are_summed_in_32(attend, getkey):
-    (q, k, v, bias, xq, xk), mask, weight = draw(getkey(), bias=BIASES["geometric"](getkey()))
-    q, k, v, weight = short = [jax.device_put(np.asarray(a).astype(jnp.bfloat16)) for a in (q, k, v, weight)]
-    out, grads = value_and_gradients(attend, (q, k, v, bias, xq, xk), mask, weight)
-    q, k, v, weight = (np.asarray(a).astype(np.float32) for a in short)
-    true, true_grads = truth((q, k, v, bias, xq, xk), mask, weight)
-    assert out.dtype == grads[0].dtype == jnp.bfloat16
+@pytest.mark.parametrize("bias", ["geometric", "rbf-network"])
+def test_operands_of_16_bits_are_summed_in_32(attend, bias, getkey):
+    """All of them: a bias in 16 bits is that of its rounded parameters."""
+    operands, mask, weight = draw(getkey(), bias=BIASES[bias](getkey()))
+    short = jax.tree.map(lambda a: jax.device_put(np.asarray(a).astype(jnp.bfloat16)), (operands, weight))
+    out, grads = value_and_gradients(attend, short[0], mask, short[1])
+    operands, weight = jax.tree.map(lambda a: np.asarray(a).astype(np.float32), short)
+    true, true_grads = truth(operands, mask, weight)
+    assert {a.dtype for a in jax.tree.leaves((out, grads))} == {jnp.dtype(jnp.bfloat16)}
     eps = 2.0**-8
     assert reference.relative(out, true) < eps
     for got, want in zip(grads, true_grads, strict=True):

@@ -139,6 +139,25 @@ def test_gridded_observations_with_gaps(small, truth):
     xr.testing.assert_allclose(out, from_dataset)
 
 
+def test_times_that_x_does_not_name_are_repeats_and_told(small):
+    lat, lon = np.arange(4.0), np.arange(5.0)
+    values = np.random.default_rng(0).normal(size=(3, 4, 5))
+    field = xr.DataArray(values, {"time": [0, 1, 2], "lat": lat, "lon": lon}, name="sst")
+    with pytest.warns(UserWarning, match=r"values along 'time', which `x` = .* does not name"):
+        found = npax.interpolate(field, {"lat": [1.5], "lon": [2.5]}, model=small)
+    pooled = field.to_dataframe().reset_index()
+    again = npax.interpolate(pooled, {"lat": [1.5], "lon": [2.5]}, y="sst", model=small)
+    np.testing.assert_allclose(found["sst_mean"], again["sst_mean"], rtol=1e-5)
+    npax.interpolate(field[:1], {"lat": [1.5], "lon": [2.5]}, model=small)  # one time: nothing to tell
+
+
+def test_a_series_is_no_table(table, tiny):
+    with pytest.raises(TypeError, match="`observations` must be a pandas DataFrame"):
+        npax.interpolate(table["temp"], table, y="temp", model=tiny)
+    with pytest.raises(TypeError, match="`target` must be a pandas DataFrame"):
+        npax.interpolate(table, table["temp"], y="temp", model=tiny)
+
+
 def test_several_variables(points, table, small):
     out = interpolate(points, {"lat": LAT, "lon": LON}, small, y=["temp", "salt"])
     assert set(out) == {"temp_mean", "temp_std", "salt_mean", "salt_std"}

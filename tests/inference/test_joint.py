@@ -99,6 +99,8 @@ def test_samples_are_reproducible_and_of_the_shape_asked_for(gp, problem):
     xc, yc, xt = problem
     first, again, other = (npax.sample(gp, xc, yc, xt, n=3, key=jr.key(seed)) for seed in (0, 0, 1))
     assert first.shape == (3, 9, 1)
+    old = npax.sample(gp, xc, yc, xt, n=3, key=jr.PRNGKey(0))  # a key of the older kind
+    assert np.array_equal(first, old)
     assert np.array_equal(first, again) and not np.array_equal(first, other)
     assert npax.sample(gp, xc, yc, xt[:0], n=3, key=jr.key(0)).shape == (3, 0, 1)
     assert npax.sample(gp, xc[:0], yc[:0], xt, n=3, key=jr.key(0)).shape == (3, 9, 1)

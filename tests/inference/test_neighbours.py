@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from npax.inference.neighbours import LEVELS, Neighbours
+from npax.inference.neighbours import LEVELS, REPEATS, Neighbours
 
 
 def test_near_ones_are_the_nearest_and_far_ones_lie_beyond(rng):
@@ -35,3 +35,28 @@ def test_coinciding_observations_are_seen_once_each(rng):
     points = np.concatenate([np.zeros((900, 2)), rng.uniform(1, 2, (600, 2))])
     seen = Neighbours(points, 128)(np.array([[0.0, 0.0], [1.5, 1.5]]))
     assert (np.diff(seen, axis=-1) > 0).all()
+
+
+def test_of_many_repeats_at_a_place_a_few_are_seen_and_other_places_too(rng):
+    """Records of stations: 365 days at each of 60 places."""
+    stations = rng.uniform(-1, 1, (60, 2))
+    points = np.repeat(stations, 365, axis=0)
+    seen = Neighbours(points, 128)(stations)
+    for places, here in zip(points[seen], stations, strict=True):
+        _, counts = np.unique(places, axis=0, return_counts=True)
+        assert counts.max() <= 128 // REPEATS and len(counts) >= REPEATS
+        order = np.argsort(np.linalg.norm(stations - here, axis=1))
+        near = (128 - sum(int(share * 128) for _, share in LEVELS)) // (128 // REPEATS)
+        assert all((places == stations[i]).all(axis=1).any() for i in order[:near])
+    assert len(np.unique(seen % 365)) > 200, "of any day"
+
+
+@given(counts=st.lists(st.integers(1, 400), min_size=1, max_size=8), size=st.integers(1, 100))
+def test_as_many_are_seen_where_there_are_few_places(counts, size):
+    points = np.repeat(np.arange(len(counts), dtype=float)[:, None], counts, axis=0)
+    neighbours = Neighbours(points, size)
+    seen = neighbours(np.array([[0.0], [3.5]]))
+    assert seen.shape == (2, min(size, len(points))) and (np.diff(seen, axis=-1) > 0).all()
+    kept = np.unique(points[neighbours.counted], return_counts=True)[1]
+    few = kept.max()
+    assert (kept == np.minimum(counts, few)).all(), "the most of each place, or all of it"

@@ -76,7 +76,12 @@ def test_standardiser(rng):
     y = rng.normal(5, 3, (100, 2)) * [1, 1e8]
     z = Standardiser.of(y)(y)
     assert np.allclose(z.mean(axis=0), 0) and np.allclose(z.std(axis=0), 1)
-    for constant in (np.full((5, 1), 0.1), np.full((1, 1), -7.0), np.full((9, 1), 1e9 / 3)):
+    for constant in (
+        np.full((5, 1), 0.1),
+        np.full((1, 1), -7.0),
+        np.full((9, 1), 1e9 / 3),
+        np.full((3, 1), 0.1 * 2.0**200),
+    ):
         assert Standardiser.of(constant).std == 1 and np.allclose(Standardiser.of(constant)(constant), 0)
     empty = Standardiser.of(np.zeros((0, 2)))
     assert np.array_equal(empty.mean, [0, 0]) and np.array_equal(empty.std, [1, 1])

@@ -1,3 +1,4 @@
+import itertools
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -7,6 +8,7 @@ import pytest
 from scipy.spatial import KDTree
 
 from npax.inference import Exact, LatLon, Planar, Tiled, cells, tile
+from npax.inference.cells import Cell
 
 
 def on_the_plane(rng, n):
@@ -136,6 +138,31 @@ def test_widths_trade_padding_for_calls():
     assert tile._best_width([10] * 50) == 16
     assert tile._best_width([50] * 50) == 64
     assert tile._best_width([5000] * 50) == 256
+
+
+def test_records_of_stations_are_interpolated_between_them(gp, rng):
+    """Tiles that saw one station only, however often, would know nothing of the course between two."""
+    stations = np.arange(40.0)
+    x = np.repeat(stations, 200)[:, None]
+    wave = lambda x: np.sin(x / 2)  # noqa: E731
+    between = stations[5:34, None] + 0.5
+    predicted = Tiled(gp, x, wave(x) + 0.1 * rng.normal(size=x.shape))(between)
+    assert np.sqrt(np.mean((predicted.mean - wave(between)) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("counts", [[30_000, 20_000, 8_000, 4_000, 3_000], [700, 1], [50] * 100, [1], [90_000]])
+def test_cells_of_many_targets_come_in_pieces_where_that_is_less_work(counts):
+    starts = np.cumsum([0, *counts])
+    whole = [Cell(np.zeros(2), np.ones(2), np.arange(a, b)) for a, b in itertools.pairwise(starts)]
+
+    def work(cells):
+        sizes = sorted((len(cell.targets) for cell in cells), reverse=True)
+        return sum(8 * (size + 128) for size in sizes[::8])
+
+    pieces = list(tile._evened(whole, 8, 128))
+    np.testing.assert_array_equal(np.concatenate([piece.targets for piece in pieces]), np.arange(starts[-1]))
+    assert work(pieces) <= work(whole)
+    assert work(pieces) < 1.5 * sum(counts) + 9 * 8 * 300
 
 
 def test_refuses_empty_cells(gp):

@@ -110,7 +110,7 @@ def test_two_panels(coords):
     [
         (lambda ax: plot.world(ax, LON, LAT, np.zeros((3, 3))), r"\(size of y, size of x\) = \(18, 36\)"),
         (lambda ax: plot.world(ax, LON * 2, LAT, np.zeros((18, 36))), "within 360"),
-        (lambda ax: plot.field(ax, [1.0], [1.0, 2.0], np.zeros((2, 1))), "at least 2"),
+        (lambda ax: plot.field(ax, [], [1.0, 2.0], np.zeros((2, 0))), "at least one column and one row, got 0 and 2"),
         (lambda ax: plot.field(ax, [1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)), coords="x"), "planar"),
         (lambda ax: plot.points(ax, [1.0], [1.0, 2.0], [1.0]), "one length"),
         (lambda ax: plot.points(ax, [1.0, np.nan], [1.0, 2.0], [1.0, 2.0]), "`x` and `y` must be finite"),

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -24,15 +25,19 @@ def dense_attention(
     in float32. **Raises** `ValueError` for a bias of another number of heads.
     """
     dtype = q.dtype
-    q, k, v = widened(q, k, v)
+    q, k, v, bias, xq, xk = widened((q, k, v, bias, xq, xk))
     k, v, xk = hide(mask, k, v, xk)
     s = logits(q, k, bias, xq, xk, mask)
     return jnp.einsum("hqk,hkd->hqd", softmax(s), v).astype(dtype)
 
 
-def widened(*arrays):
-    """Operands of 16 bits in float32; others as they are."""
-    return [a.astype(jnp.float32) if a.dtype.itemsize < 4 else a for a in arrays]
+def widened(operands):
+    """Numbers of 16 bits in float32, parameters of a bias too; others as they are."""
+    return jax.tree.map(lambda a: a.astype(jnp.float32) if _is_short(a) else a, operands)
+
+
+def _is_short(a):
+    return eqx.is_array(a) and jnp.issubdtype(a.dtype, jnp.floating) and a.dtype.itemsize < 4
 
 
 def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:

@@ -46,7 +46,7 @@ def scan_attention(
     if bias is not None and (xq is None or xk is None):
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
-    q, k, v = widened(q, k, v)
+    q, k, v, bias, xq, xk = widened((q, k, v, bias, xq, xk))
     mask = jnp.ones(nk, bool) if mask is None else mask
     k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))

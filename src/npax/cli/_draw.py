@@ -31,17 +31,25 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
     from ..plot import posterior, scattered
 
     mean, std = (np.asarray(prediction[f"{y}_{part}"], float) for part in ("mean", "std"))
+    places = [_broadcast(prediction, name, y) for name in x]
     units = _units(prediction, y)
     if len(x) == 1:
         figure = Figure(figsize=(8, 4), layout="constrained")
         ax = figure.subplots()
-        posterior(ax, np.asarray(prediction[x[0]]), mean, std, context=(table[x[0]], table[y]))
+        posterior(ax, places[0], mean, std, context=(table[x[0]], table[y]))
         ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
     else:
-        across, down, mean, std = (np.ravel(a) for a in (*(prediction[name] for name in x), mean, std))
+        across, down, mean, std = (np.ravel(a) for a in (*places, mean, std))
         style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
         figure = scattered(across, down, mean, std, **style)
     _save(figure, path)
+
+
+def _broadcast(prediction, name, y):
+    """The coordinate of every predicted value, of a grid whose axes have other names too."""
+    if not hasattr(prediction, "data_vars"):
+        return np.asarray(prediction[name])
+    return np.asarray(prediction[name].broadcast_like(prediction[f"{y}_mean"]).transpose(*prediction[f"{y}_mean"].dims))
 
 
 def draw_grid(prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path, observed: tuple[Any, Any]) -> None:

@@ -3,7 +3,7 @@ from typing import Annotated
 
 import typer
 
-from ._process import clear_errors, out
+from ._process import check_output, clear_errors, out
 
 
 def demo(
@@ -19,6 +19,14 @@ def demo(
     profiles, beside two usual methods, and writes the map.
     """
     with clear_errors():
-        from ..demo import run
+        import netCDF4 as _  # noqa: F401  (says early what is missing)
 
+        from ..demo import run
+        from ._draw import checked_plot
+
+        if output.suffix != ".nc":
+            raise ValueError(f"`--output` must end in .nc, got '{output}'.")
+        checked_plot(plot)
+        for path in (output, plot):
+            check_output(path)
         run(output, plot, seed=seed, holdout=holdout, model=model, console=out)

@@ -147,7 +147,7 @@ def _thinned(prediction, most=4_000_000):
         return prediction
     sizes = prediction.sizes
     step = int(np.ceil((np.prod([*sizes.values()], dtype=float) / most) ** (1 / max(len(sizes), 1))))
-    return prediction.isel({d: slice(None, None, max(step, 1)) for d in sizes})
+    return prediction.isel({d: slice(None, None, min(max(step, 1), max(n - 1, 1))) for d, n in sizes.items()})
 
 
 def _score(prediction, y, noise):
@@ -156,7 +156,12 @@ def _score(prediction, y, noise):
         return
     from ..metrics import score_report
 
-    truth, mean, std = (np.asarray(prediction[name], float).ravel() for name in (y, f"{y}_mean", f"{y}_std"))
+    mean, std = (np.asarray(prediction[name], float).ravel() for name in (f"{y}_mean", f"{y}_std"))
+    try:
+        truth = np.asarray(prediction[y], float).ravel()
+    except (TypeError, ValueError):
+        err.print(f"The column {y} of the places is not of numbers: the prediction is not scored on it.", markup=False)
+        return
     known = np.isfinite(truth)
     if known.any():
         scores = score_report(truth[known], mean[known], std[known])

@@ -43,6 +43,9 @@ def regular_grid(
     if not 0 < resolution < np.inf:
         raise ValueError(f"`--resolution` must be a number above 0, got {resolution}.")
     columns = {name: table[name].to_numpy(float) for name in x}
+    for name, column in columns.items():
+        if not np.isfinite(column).any() or np.isinf(column).any():
+            raise ValueError(f"The column '{name}' has no finite range, so no grid can cover the observations.")
     if coords == "latlon" and len(x) == 2:
         columns[x[0]] = _unwrapped(columns[x[0]])
     columns = {name: column / resolution for name, column in columns.items()}

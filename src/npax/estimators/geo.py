@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,7 +50,8 @@ def interpolate(
     **Arguments:**
 
     - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN);
-      what is lazy in them is computed.
+      what is lazy in them is computed. Values along a dimension that none of `x` has (times) are repeated observations
+      of the same places, with a warning.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points); or the coordinates alone, as a mapping from name to values.
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
@@ -133,8 +135,21 @@ def _table(observations, x, ys):
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
     require(dataset.variables, [*x, *ys], "observations")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
+    _warn_of_repeats(dataset, x, ys)
     keep = [*ys, *(name for name in x if name not in dataset.coords)]
     return dataset[keep].to_dataframe().reset_index(), attributes
+
+
+def _warn_of_repeats(dataset, x, ys):
+    spanned = {d for name in x for d in dataset[name].dims}
+    others = dict.fromkeys(d for name in ys for d, n in dataset[name].sizes.items() if d not in spanned and n > 1)
+    if others:
+        along = ", ".join(map(repr, others))
+        warnings.warn(
+            f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
+            "observations of the same places. Name it in `x`, or choose one (`.isel`).",
+            stacklevel=4,
+        )
 
 
 def _lazy_table(table):

@@ -79,7 +79,7 @@ def sample(
     groups = []
     steps = max(1, len(xt) // STEPS) if progress else len(xt)
     with Progress("Sampling", drawn * len(xt), shown=progress) as bar:
-        for keys in jr.split(key, drawn).reshape(-1, side):
+        for keys in jr.split(key, (drawn // side, side)):
             chains = _begun(context, slots, jnp.asarray(len(xt)), keys)
             for start in range(0, len(xt), steps):
                 end = min(start + steps, len(xt))

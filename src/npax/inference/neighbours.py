@@ -5,6 +5,8 @@ from scipy.spatial import KDTree
 
 LEVELS = ((8, 1 / 4), (64, 1 / 8))
 """Of each level: one observation in how many it holds, and its share of what is seen."""
+REPEATS = 16
+"""Of one place no more than this share of what is seen, unless there are too few places."""
 
 
 class Neighbours:
@@ -12,26 +14,32 @@ class Neighbours:
     sixty-fourths of all, each the nearest beyond those of the level before. So what lies around a gap, and the course
     of the field at large, are seen too, at the price of few observations.
 
-    Up to `size` observations are seen all; a level of fewer than `size` is left out, for more of the nearest.
+    Up to `size` observations are seen all; a level of fewer than `size` is left out, for more of the nearest. Of many
+    observations at one place (a station's record of years) some at random count, and no others: the next places are to
+    be seen too.
 
     **Arguments:** `points [n d]`; `size`: how many are seen from one place.
+    **Attributes:** `counted`: indices of the observations that count, ascending.
     **Cost:** O(n log n) once, O(size log n) per place.
     """
 
     def __init__(self, points: np.ndarray, size: int):
         self.count = min(size, len(points))
         order = np.random.default_rng(0).permutation(len(points))
+        order = order[_few_of_each_place(points[order], size)]
+        self.counted = np.sort(order)
         self.levels = []
         for one_in, share in LEVELS:
-            kept, count = np.sort(order[: len(points) // one_in]), int(share * size)
+            kept, count = np.sort(order[: len(order) // one_in]), int(share * size)
             if len(kept) >= size and count:
                 self.levels.append((kept, KDTree(points[kept]), count))
         self.near = self.count - sum(count for *_, count in self.levels)
-        self.tree = KDTree(points)
+        self.tree, self.total = KDTree(points[self.counted]), len(points)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Indices `[*places count]`, ascending, of the observations seen from each of the `places [*places d]`."""
-        _, seen = self._nearest(self.tree, places, self.near)
+        _, nearest = self._nearest(self.tree, places, self.near)
+        seen = self.counted[nearest]
         for kept, tree, count in self.levels:
             distance, found = self._nearest(tree, places, seen.shape[-1] + count)
             found = kept[found]
@@ -42,12 +50,12 @@ class Neighbours:
         return np.sort(seen, axis=-1)
 
     def distance(self, place: np.ndarray, rank: int) -> float:
-        """How far the `rank`-th nearest observation, or the last one, is from a place `[d]`."""
+        """How far the `rank`-th nearest observation that counts, or the last one, is from a place `[d]`."""
         return float(np.max(self.tree.query(place, min(rank, self.tree.n))[0]))
 
     def _among(self, found, seen):
         """Which of the indices `found [*places n]` are in the row of `seen [*places m]` of their place."""
-        row = self.tree.n * np.arange(np.prod(seen.shape[:-1], dtype=int)).reshape(*seen.shape[:-1], 1)
+        row = self.total * np.arange(np.prod(seen.shape[:-1], dtype=int)).reshape(*seen.shape[:-1], 1)
         return np.isin(found + row, seen + row)
 
     @staticmethod
@@ -55,6 +63,20 @@ class Neighbours:
         distance, index = tree.query(places, count)
         shape = (*places.shape[:-1], count)  # which the query drops where it is 1
         return distance.reshape(shape), index.reshape(shape)
+
+
+def _few_of_each_place(points: np.ndarray, size: int) -> np.ndarray:
+    """Which of `points [n d]` to keep, `[n]`: the first few of those at each place; at least `size` in all."""
+    by_place = np.lexsort(points.T)  # stable: those of one place stay in order
+    new = np.append(True, np.any(np.diff(points[by_place], axis=0) != 0, axis=1))
+    starts = np.flatnonzero(new)
+    counts = np.diff(np.append(starts, len(points)))
+    few = max(1, size // REPEATS)
+    while np.minimum(counts, few).sum() < min(size, len(points)):
+        few *= 2
+    kept = np.empty(len(points), bool)
+    kept[by_place] = np.arange(len(points)) - np.repeat(starts, counts) < few
+    return kept
 
 
 class Remembered:

@@ -212,7 +212,8 @@ class Standardiser:
         unit = _power_of_two(largest)
         near_one = y / unit[..., None, :]
         mean, std = near_one.mean(axis=-2) * unit, near_one.std(axis=-2) * unit
-        return cls(mean, np.where(std > 1e-13 * largest, std, 1.0))
+        varies = std > 1e-13 * largest
+        return cls(np.where(varies, mean, y[..., 0, :]), np.where(varies, std, 1.0))
 
     @classmethod
     def none(cls, y: np.ndarray) -> "Standardiser":

@@ -43,6 +43,8 @@ WIDTHS = (8, 16, 32, 64, 256)
 """Targets of a cell per compiled call."""
 CALL = 4
 """What a call costs beside its targets, in targets."""
+PIECES = (256, 1024, 4096)
+"""Targets up to which a cell may be answered in one piece; or all of them, whichever is less work."""
 TOKENS = 1024
 """Observations per compiled call, over all its cells, on CPUs: more do not fit their caches."""
 ACCELERATOR = 16
@@ -104,6 +106,7 @@ class Tiled:
     devices of the process.
 
     **Pitfalls:** features much longer than a cell's surroundings, but not of the trend, are seen only by their slopes.
+    Of many observations at one place cells see a sixteenth of `size`, drawn at random, lest they see nothing else.
 
     **Raises:** as `Exact`, and `ValueError` for no observations.
     """
@@ -139,9 +142,11 @@ class Tiled:
         outputs(model, self.y[:0])
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
-        self.neighbours: Neighbours | Remembered = Neighbours(self.points, size)
+        neighbours = Neighbours(self.points, size)
+        self.neighbours: Neighbours | Remembered = neighbours
+        self.points = self.points[neighbours.counted]
         self._box = Box(*self.ends, self.points)
-        self._whole: Whole = partial(small, self.neighbours, max(size // SHARE, 1))
+        self._whole: Whole = partial(small, neighbours, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(checked_targets(x, self.columns))
@@ -208,9 +213,9 @@ class Tiled:
     def _answers(self, cells, positions) -> Iterator[tuple[Batch, Prediction]]:
         """Batches of cells with their predictions `[cells width dy]`. Each cell is conditioned once, with others of
         about as many targets. Batches are small programs, which do not fill several cores: some run side by side."""
-        cells = sorted(cells, key=lambda cell: -len(cell.targets))
         mesh = local_mesh()  # here, since threads do not hear of `jax.default_device`
         model, size = everywhere(self.model, mesh), mesh.size * _batch_size(self.size)
+        cells = sorted(_evened(cells, size, self.size), key=lambda cell: -len(cell.targets))
         parts = [cells[start : start + size] for start in range(0, len(cells), size)]
         width = _best_width([len(part[0].targets) for part in parts])
 
@@ -261,6 +266,26 @@ def _mixture(sums: np.ndarray) -> np.ndarray:
     weight = np.where(weight > 0, weight, 1.0)
     mean = mean / weight
     return np.stack([mean, *(np.maximum(second / weight - np.square(mean), 0.0) for second in seconds)])
+
+
+def _evened(cells, together, seen):
+    """Cells with many targets in pieces, if it takes less work to answer `together` at a time, each with the columns of
+    the largest of them and `seen` observations, which every piece is conditioned on anew."""
+
+    def work(limit):
+        sizes = np.sort(np.concatenate([_pieces(len(cell.targets), limit) for cell in cells]))[::-1]
+        return np.sum(sizes[::together] + seen) * together
+
+    limit = min((np.inf, *reversed(PIECES)), key=work)  # of equals the fewest pieces
+    for cell in cells:
+        ends = np.cumsum(_pieces(len(cell.targets), limit))
+        yield from (cell._replace(targets=part) for part in np.split(cell.targets, ends[:-1]))
+
+
+def _pieces(count, limit):
+    """Sizes of as few and as equal pieces as may be, none above the limit."""
+    number = max(1, int(np.ceil(count / limit)))
+    return np.diff(np.arange(number + 1) * count // number)
 
 
 def _best_width(counts):

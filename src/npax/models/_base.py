@@ -18,7 +18,8 @@ class AbstractNeuralProcess(eqx.Module):
 
     One task, no batch axis: `jax.vmap` (or `eqx.filter_vmap`) does batches, ensembles and seeds. Score and sample
     inside the mapped function and return numbers: a distribution that leaves it still takes its batch for that of one
-    task, and would sample the same noise for all.
+    task, and would sample the same noise for all. Use it under `jax.jit` (`eqx.filter_jit(model.condition)`): outside,
+    each call compiles its loops anew.
 
     The work is split in two so that it is done once: `condition` does all that depends on the context alone, `predict`
     maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the

@@ -19,8 +19,8 @@ def checked_grid(x, y, values):
             f"`values` must have the shape (rows, columns) = (size of y, size of x) = ({y.size}, {x.size}), "
             f"with 1-D `x` and `y`; got values {values.shape}, x {x.shape}, y {y.shape}."
         )
-    if x.size < 2 or y.size < 2:
-        raise ValueError(f"A map needs at least 2 columns and 2 rows, got {x.size} and {y.size}.")
+    if not values.size:
+        raise ValueError(f"A map needs at least one column and one row, got {x.size} and {y.size}.")
     across, down = np.argsort(x), np.argsort(y)
     return x[across], y[down], values[np.ix_(down, across)]
 
