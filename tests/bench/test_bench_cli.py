@@ -31,6 +31,7 @@ def test_help_says_what_there_is():
         "gp1d",
         "gp2d",
         "shift",
+        "bimodal",
         "anp",
         "mnist",
         "celeba",

@@ -137,7 +137,13 @@ def test_every_seed_has_a_line_of_each_task(shifts, tmp_path, rows):
 
 @pytest.mark.parametrize(
     "table",
-    [*map(npax.bench.gp1d, ("rbf", "matern32", "periodic")), npax.bench.gp2d(), npax.bench.shift(), npax.bench.anp()],
+    [
+        *map(npax.bench.gp1d, ("rbf", "matern32", "periodic")),
+        npax.bench.gp2d(),
+        npax.bench.shift(),
+        npax.bench.bimodal(),
+        npax.bench.anp(),
+    ],
     ids=lambda table: table.name,
 )
 def test_tables_give_tasks_that_models_of_their_dimension_take(table):

@@ -64,6 +64,14 @@ def test_a_shift_moves_all_locations_and_no_value():
     assert np.array_equal(there.mask_c, here.mask_c)
 
 
+def test_bimodal_locations_are_those_of_the_paper():
+    batch = batch_of(npax.tasks.gp_1d_bimodal(), 300)
+    for x in (batch.xc, batch.xt):
+        some = x[:200].ravel()
+        assert scipy.stats.kstest(np.abs(some), "uniform", (1, 3)).pvalue > 1e-3
+        assert scipy.stats.binomtest(int((some > 0).sum()), some.size).pvalue > 1e-3
+
+
 def test_anp_has_the_sizes_of_the_paper():
     batch = batch_of(npax.tasks.gp_1d_anp(), 5000)
     assert batch.xc.shape == batch.xt.shape == (5000, 100, 1)

@@ -26,6 +26,7 @@ from .speed import (
 from .tables import (
     Table as Table,
     anp as anp,
+    bimodal as bimodal,
     celeba as celeba,
     cifar10 as cifar10,
     environment as environment,

@@ -28,6 +28,7 @@ from ..tasks import (
     days,
     gp_1d,
     gp_1d_anp,
+    gp_1d_bimodal,
     gp_1d_shift,
     gp_2d,
     gridded,
@@ -55,6 +56,7 @@ TITLES: Mapping[str, str] = {
     "gp1d-periodic": "GP-1D, periodic",
     "gp2d-rbf": "GP-2D, RBF",
     "shift": "GP-1D-shift",
+    "bimodal": "GP-1D-shift, trained on [-2, 2], at 1 to 4 on either side of the origin",
     "anp": "GP-1D of ANP",
     "mnist": "MNIST",
     "celeba": "CelebA, 32 x 32",
@@ -127,6 +129,12 @@ def shift(shifts: tuple[float, ...] = SHIFTS) -> Table:
     evaluations = {f"shift-{shift:g}": gp_1d_shift(shift) for shift in shifts}
     name = "shift" if shifts == SHIFTS else "-".join(evaluations)
     return Table(name, TITLES["shift"], gp_1d_shift(), evaluations, nodes=16)
+
+
+def bimodal() -> Table:
+    """Models of GP-1D-shift where all locations are in two clusters, beside the origin (TE F.5)."""
+    evaluations = {"shift-0": gp_1d_shift(), "bimodal": gp_1d_bimodal()}
+    return Table("bimodal", TITLES["bimodal"], gp_1d_shift(), evaluations, trained="shift", nodes=16)
 
 
 def anp() -> Table:

@@ -122,6 +122,12 @@ def shift():
 
 
 @table()
+def bimodal():
+    """Models trained on GP-1D-shift, tested where all points lie in two clusters beside the origin."""
+    return ()
+
+
+@table()
 def anp():
     """GP-1D of the attentive neural process: 3 to 100 points with little noise, amplitudes that vary."""
     return ()

@@ -21,7 +21,11 @@ from .gp_kernels import (
     RBFPrior as RBFPrior,
     ScaledRBFPrior as ScaledRBFPrior,
 )
-from .gp_shift import GPShiftTask as GPShiftTask, gp_1d_shift as gp_1d_shift
+from .gp_shift import (
+    GPShiftTask as GPShiftTask,
+    gp_1d_bimodal as gp_1d_bimodal,
+    gp_1d_shift as gp_1d_shift,
+)
 from .gridded import (
     CENTRAL_EUROPE as CENTRAL_EUROPE,
     NORTHERN_EUROPE as NORTHERN_EUROPE,

@@ -18,7 +18,8 @@ class GPShiftTask(AbstractGPTask):
     stationary, and the same key gives the same values at the same places relative to $\Delta$.
 
     **Arguments:** `kernel`: the distribution over kernels; `nc`, `low`: most and fewest context points; `nt` targets;
-    `reach`: $|x_t - \Delta|$ at most; `noise_std`; `shift`: $\Delta$.
+    `reach`, `reach_c`: $|x_t - \Delta|$ and $|x_c - \Delta|$ at most; `apart`: both at least, so that locations come in
+    two clusters; `noise_std`; `shift`: $\Delta$.
     """
 
     kernel: AbstractKernelPrior
@@ -26,6 +27,8 @@ class GPShiftTask(AbstractGPTask):
     low: int = eqx.field(static=True)
     nt: int = eqx.field(static=True)
     reach: float = eqx.field(static=True)
+    reach_c: float = eqx.field(static=True)
+    apart: float = eqx.field(static=True)
     noise_std: float = eqx.field(static=True)
     shift: float = eqx.field(static=True)
 
@@ -37,15 +40,21 @@ class GPShiftTask(AbstractGPTask):
         low: int = 1,
         nt: int = 128,
         reach: float = 3.0,
+        reach_c: float = 2.0,
+        apart: float = 0.0,
         noise_std: float = 0.2,
         shift: float = 0.0,
     ):
         if not 0 <= low <= nc or nt < 1:
             raise ValueError(f"The sizes must satisfy 0 <= low <= nc and nt >= 1, got low={low}, nc={nc}, nt={nt}.")
-        if not (noise_std > 0 and reach > 0):
-            raise ValueError(f"`noise_std` and `reach` must be positive, got {noise_std} and {reach}.")
+        if not (noise_std > 0 and min(reach, reach_c) > apart >= 0):
+            raise ValueError(
+                "`noise_std` must be positive, and `reach` and `reach_c` above `apart`, which is not negative; got "
+                f"noise_std={noise_std}, reach={reach}, reach_c={reach_c}, apart={apart}."
+            )
         self.kernel, self.nc, self.low, self.nt = kernel, nc, low, nt
-        self.reach, self.noise_std, self.shift = reach, noise_std, shift
+        self.reach, self.reach_c, self.apart = reach, reach_c, apart
+        self.noise_std, self.shift = noise_std, shift
 
     @property
     def target_noise_std(self):
@@ -56,7 +65,9 @@ class GPShiftTask(AbstractGPTask):
         nc, n = self.nc, self.nc + self.nt
         u = jr.uniform(design, (n + 1,))
         size = self.low + jnp.floor(u[0] * (nc - self.low + 1))
-        x = (jnp.where(jnp.arange(n) < nc, 2.0, self.reach) * (2 * u[1:] - 1) + self.shift)[:, None]
+        side = 2 * u[1:] - 1
+        reach = jnp.where(jnp.arange(n) < nc, self.reach_c, self.reach)
+        x = (jnp.sign(side) * self.apart + (reach - self.apart) * side + self.shift)[:, None]
         kernel = self.kernel.draw(kernel_key)
         y = factorise(kernel, x, self.noise_std**2) @ jr.normal(values, (n, 1))
         mask = jnp.arange(nc, dtype=u.dtype) < size
@@ -66,3 +77,9 @@ class GPShiftTask(AbstractGPTask):
 def gp_1d_shift(shift: float = 0.0) -> GPShiftTask:
     """GP-1D-shift of TE F.1: three families of kernels, 1 to 64 context points, 128 targets, noise 0.2 on all."""
     return GPShiftTask(RBFPeriodicMatern52Prior(), shift=shift)
+
+
+def gp_1d_bimodal() -> GPShiftTask:
+    """GP-1D-shift with all locations, 1 to 4 away from the origin, on either side of it (TE F.5): a model that has its
+    pseudo-tokens around the mean of the context has them where nothing is."""
+    return GPShiftTask(RBFPeriodicMatern52Prior(), reach=4.0, reach_c=4.0, apart=1.0)
