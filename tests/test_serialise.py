@@ -17,7 +17,7 @@ from laws import BIASES, MODELS, same
 from untrained import untrained
 
 import npax
-from npax.serialise import count_parameters, load_card
+from npax.serialise import _describe, count_parameters, load_card
 from npax.training import DamagedFile
 from npax.training.checkpoint import pack, unpack
 
@@ -41,6 +41,12 @@ def test_every_bias_comes_back(make, rng, tmp_path):
     assert same(loaded, bias)
     xq, xk = (jax.device_put(rng.normal(size=(n, 2)).astype(np.float32)) for n in (3, 4))
     assert np.array_equal(answer(loaded, xq, xk), answer(bias, xq, xk))
+
+
+@pytest.mark.parametrize("number", [np.int64(2), np.float32(0.5), np.bool_(True)])
+def test_settings_may_be_numbers_of_numpy(number):
+    (found,) = _describe(number, "setting", {}).values()
+    assert found == number and json.loads(json.dumps(found)) == found
 
 
 def test_saving_again_writes_the_same(saved, tmp_path):

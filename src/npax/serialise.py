@@ -64,6 +64,7 @@ def _checked(path):
 
 
 def _describe(part, name, arrays):
+    part = part.item() if isinstance(part, np.generic) else part
     if part is None or isinstance(part, bool | int | float | str):
         return {"value": part}
     if eqx.is_array(part):
@@ -120,5 +121,5 @@ def _trusted_class(kind):
 
 
 def count_parameters(model: eqx.Module) -> int:
-    """The number of trained floating-point values."""
+    """The number of floating-point values, fixed random features (`FavorAttention`) included."""
     return sum(a.size for a in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))

@@ -7,7 +7,8 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
-from laws import finite, normal
+from laws import MODELS, finite, normal
+from untrained import untrained
 
 import npax
 from npax.attention.rotary import RotaryCoordinates
@@ -71,6 +72,13 @@ def test_random_features_have_the_lengths_of_gaussians_and_are_orthogonal():
         assert np.abs(gram - np.diag(np.diag(gram))).max() < 1e-4
     again = npax.FavorAttention(16, features=160, key=jr.key(0)).redraw(jr.key(1)).projection
     assert not np.allclose(again, projection)
+
+
+def test_random_features_of_a_stack_are_drawn_anew_block_by_block():
+    blocks = untrained(MODELS["perf"]).stack.attention.attention
+    drawn = np.asarray(blocks.redraw(jr.key(1)).projection)
+    assert drawn.shape == blocks.projection.shape and not np.allclose(drawn[0], drawn[1])
+    assert not any(np.allclose(new, old) for new, old in zip(drawn, blocks.projection, strict=True))
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -20,6 +20,7 @@ import npax
 from npax import devices
 from npax.likelihoods import FunctionAndNoise
 from npax.tasks import AbstractTasks, AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
+from npax.training.checkpoint import checkpoints
 
 TOLD_APART = FunctionAndNoise(1)
 
@@ -307,3 +308,21 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path):
         train(4, checkpoint=tmp_path)
     train(4, checkpoint=tmp_path, key=jr.key(9), resume=False)
     assert train(4, checkpoint=tmp_path, key=jr.key(9)).steps == 4
+    assert [path.stem for path in checkpoints(tmp_path)] == ["step-000000004"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tasks": Sines(broken=0.5)},
+        {"objective": lambda model, task, key: npax.objectives.nll(model, task, key)},
+        {"batch_size": 2},
+        {"optimizer": npax.training.adamw(6)},
+    ],
+    ids=lambda other: next(iter(other)),
+)
+def test_a_checkpoint_of_other_tasks_or_by_other_means_is_refused(other, tmp_path):
+    train(6, checkpoint=tmp_path)
+    assert train(6, checkpoint=tmp_path).steps == 6
+    with pytest.raises(ValueError, match=r"holds a run of another model|belongs to another model, optimiser"):
+        train(6, checkpoint=tmp_path, **other)

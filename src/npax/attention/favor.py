@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -41,7 +42,9 @@ class FavorAttention(AbstractAttention):
         self.rotary = rotary
 
     def redraw(self, key: PRNGKeyArray) -> "FavorAttention":
-        """The same attention with new random features."""
+        """The same attention with new random features; of the blocks of a stack, each its own."""
+        if self.projection.ndim > 2:
+            return eqx.filter_vmap(FavorAttention.redraw)(self, jr.split(key, self.projection.shape[0]))
         features, head_size = self.projection.shape
         return FavorAttention(head_size, features=features, rotary=self.rotary, key=key)
 

@@ -1,18 +1,16 @@
 """Predictions on disk: Zarr, written block by block, resumable."""
 
-import hashlib
 import json
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from ..files import replaced, write_atomically
+from ..fingerprint import fingerprint
 from ..inference.progress import Progress
 from .grid import OWN, Grid
 
@@ -41,7 +39,7 @@ class Store:
         self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
         self.count = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
         places = (tuple(grid.sizes), tuple(lengths.values()), *grid.axes, *grid.frame.variables.items())
-        digest = _digest((version("npax"), self.names, *places, *request))
+        digest = fingerprint((version("npax"), self.names, *places, *request))
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
         about = self._about()
@@ -120,27 +118,5 @@ class Store:
         write_atomically(self.path / "zarr.json", json.dumps(metadata, indent=2).encode())
 
 
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-"""Of a function among a model's settings: another in every process."""
-
-
 def _cut(size, length):
     return tuple(min(length, size - start) for start in range(0, size, max(length, 1)))
-
-
-def _digest(parts):
-    """A fingerprint of arrays, models, plain values; of variables that are not in memory it reads piece by piece."""
-    digest = hashlib.sha256()
-    for part in parts:
-        leaves, structure = jax.tree.flatten(part)
-        digest.update(_ADDRESS.sub("", f"{type(part).__name__} {structure}").encode())
-        for leaf in leaves:
-            if not hasattr(leaf, "shape"):
-                digest.update(_ADDRESS.sub("", repr(leaf)).encode())
-                continue
-            digest.update(f"{getattr(leaf, 'dims', '')} {leaf.shape} {leaf.dtype}".encode())
-            rows = max(1, BLOCK * len(leaf) // max(leaf.size, 1)) if leaf.ndim else 1
-            for start in range(0, len(leaf) if leaf.ndim else 1, rows):
-                piece = np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf)
-                digest.update(repr(piece.tolist()).encode() if piece.dtype.hasobject else piece.tobytes())
-    return digest.hexdigest()

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import objectives
 from ..devices import everywhere, global_mesh, here, is_first
+from ..fingerprint import fingerprint
 from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
@@ -122,8 +123,8 @@ def fit(
     variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (large pages of memory, a fifth less time); `npax train` does both.
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
-    checkpoint is of another model, another `key` or more steps; `KeyboardInterrupt` goes through after the checkpoint
-    is written.
+    checkpoint is of another run: of another model, `key`, tasks, objective, optimiser or batch size, or of more steps;
+    `KeyboardInterrupt` goes through after the checkpoint is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
         if not isinstance(value, int | np.integer):
@@ -148,19 +149,27 @@ def fit(
     init_key, run_key = jr.split(key)
     state = _start(model, optimizer, seeds, init_key, drawn)
 
+    objective = objectives.suited(state.model) if objective is None else objective
     about = {"steps": steps, "key": jr.key_data(key).tolist()}
+    about["run"] = _fingerprint(state, curriculum, objective, optimizer, chunk)
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None and resume:
         found = read_checkpoint(folder, state)
         if found is not None:
             state = _same_run(found, about, folder)
     plan = curriculum.plan(-(-steps // chunk))
-    objective = objectives.suited(state.model) if objective is None else objective
     state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
     run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
     losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
     done = first = int(state.step)
+
+    def save():
+        # The first of a new run replaces whatever the folder holds.
+        write_checkpoint(folder, int(state.step), state, about, keep=2 if first or saves else 1)
+        saves.append(int(state.step))
+
+    saves = []
     with _progress_bar(progress and is_first(mesh)) as bar:
         line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
         try:
@@ -174,11 +183,11 @@ def fit(
                     evaluations.append((end, evaluate(here(state.model))))
                 done = end
                 if folder is not None and time.monotonic() - saved > save_every:
-                    write_checkpoint(folder, done, state, about)
+                    save()
                     saved = time.monotonic()
         finally:
             if folder is not None and int(state.step) > first:
-                write_checkpoint(folder, int(state.step), state, about)
+                save()
     if _program._cache_size() > PROGRAMS:  # pyright: ignore[reportAttributeAccessIssue]
         _program.clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
     state = here(state)
@@ -203,12 +212,24 @@ def _same_run(found, about, folder):
             f"'{folder}' holds a run with another `key`: going on with it would not be the run that is asked for. Use "
             "another `checkpoint` folder for each run, the same `key`, or `resume=False` to replace it."
         )
+    if stored.get("run", about["run"]) != about["run"]:
+        raise ValueError(
+            f"'{folder}' holds a run of another model, on other tasks, with another objective, optimiser, batch size "
+            "or, in a curriculum, `chunk` (or of another version of npax): going on with it would not be the run that "
+            "is asked for. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
+        )
     if int(state.step) > about["steps"]:
         raise ValueError(
             f"'{folder}' holds a run of {int(state.step)} steps, more than `steps`={about['steps']}. Ask for at least "
             "as many, use another `checkpoint` folder, or `resume=False` to replace it."
         )
     return state
+
+
+def _fingerprint(state, curriculum, objective, optimizer, chunk):
+    """Of all that a run depends on beside its key and the number of steps."""
+    shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, state.model)
+    return fingerprint((shapes, curriculum, objective, optimizer, chunk if len(curriculum.stages) > 1 else None))
 
 
 def _start(model, optimizer, seeds, key, drawn):

@@ -82,7 +82,7 @@ def warmup_stable_decay(steps: int, peak: float, fall: float = 0.75):
 
 
 def _weights(params):
-    """Which leaves are weights of linear maps and convolutions."""
+    """Which leaves are weights of linear maps."""
     return jax.tree_util.tree_map_with_path(lambda path, _: _is_weight(path), params)
 
 
