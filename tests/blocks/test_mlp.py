@@ -77,6 +77,22 @@ def test_two_maps_as_one(biases, getkey):
     assert np.allclose(mlp.then(last)(x), last(mlp(x)), atol=1e-5)
 
 
+@pytest.mark.parametrize("activated", [False, True])
+def test_deep_networks_with_relu_hand_their_input_on(activated, getkey):
+    """The second moment behind each layer is that before it; with weights of PyTorch's size a sixth of it."""
+    mlp = MLP([256] * 6 + [2], activation=ReLU(), activated=activated, key=getkey())
+    x = normal(getkey(), (500, 256))
+    x = jax.nn.relu(x) * 2**0.5 if activated else x
+    moments = [float(jnp.mean(jnp.square(x)))]
+    for layer in mlp.layers[:-1]:
+        x = jax.nn.relu(layer(x))
+        moments.append(float(jnp.mean(jnp.square(x))))
+    expected = 1.0 if activated else 1 / 6
+    assert moments[0] == pytest.approx(1, rel=0.05) and moments[1] == pytest.approx(expected, rel=0.2)
+    np.testing.assert_allclose(np.divide(moments[2:], moments[1]), 1, atol=0.3)
+    assert np.abs(mlp.layers[-1].weight).max() <= 1 / 16
+
+
 def test_relu_is_that_of_jax_and_lets_nan_through():
     x = jnp.asarray([-2.0, -0.0, 0.0, 3.0, np.inf, np.nan])
     assert np.array_equal(ReLU()(x), jax.nn.relu(x), equal_nan=True)

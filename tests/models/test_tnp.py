@@ -19,16 +19,26 @@ def conditioned(model, data):
     return model.condition(data.xc, data.yc, data.mask)
 
 
-def updated(block, z, zc, seen):
-    """One block, written out: the tokens `z` after attention to the seen ones among `zc`, and the feed-forward."""
+def read(block, z, zc, seen):
+    """What the tokens `z` read of the seen ones among `zc`, written out."""
     attention = block.attention
     maps = ((attention.query, z), (attention.key, zc), (attention.value, zc))
     q, k, v = (f(a).reshape(len(a), attention.heads, -1) for f, a in maps)
     logits = jnp.einsum("qhd,khd->hqk", q, k) / q.shape[-1] ** 0.5
     weights = jax.nn.softmax(jnp.where(seen, logits, -jnp.inf), axis=-1)
-    read = attention.output(jnp.einsum("hqk,khd->qhd", weights, v).reshape(len(z), -1))
-    z = block.attention_norm(z + read)
+    return attention.output(jnp.einsum("hqk,khd->qhd", weights, v).reshape(len(z), -1))
+
+
+def updated(block, z, zc, seen):
+    """One block, normalised after each sum."""
+    z = block.attention_norm(z + read(block, z, zc, seen))
     return block.feed_norm(z + block.feed(z))
+
+
+def updated_pre_norm(block, z, zc, seen):
+    """One block, normalised before it reads and before it is fed forward."""
+    z = z + read(block, block.attention_norm(z), block.attention_norm(zc), seen)
+    return z + block.feed(block.feed_norm(z))
 
 
 def layers(*stacks):
@@ -65,18 +75,18 @@ def eqtnp(model, data):
 def lbanp(model, data):
     """Perceiver style: pseudo-tokens read the context, then one another; targets read them."""
     (zc, zt), u, all_of_them = embedded(model, data), model.pseudo_tokens, jnp.ones(len(model.pseudo_tokens), bool)
-    for read, mix, answer in layers(model.read_stack, model.mix_stack, model.answer_stack):
-        u = updated(read, u, zc, data.mask)
-        u = updated(mix, u, u, all_of_them)
-        zt = updated(answer, zt, u, all_of_them)
-    return model.head(zt)
+    for reader, mix, answer in layers(model.read_stack, model.mix_stack, model.answer_stack):
+        u = updated_pre_norm(reader, u, zc, data.mask)
+        u = updated_pre_norm(mix, u, u, all_of_them)
+        zt = updated_pre_norm(answer, zt, u, all_of_them)
+    return model.head(model.norm(zt))
 
 
 def pt_tnp(model, data):
     """Induced-set style: pseudo-tokens read the context, context and targets read them, by the same weights."""
     (zc, zt), u, all_of_them = embedded(model, data), model.pseudo_tokens, jnp.ones(len(model.pseudo_tokens), bool)
-    for read, write in layers(model.read_stack, model.write_stack):
-        u = updated(read, u, zc, data.mask)
+    for reader, write in layers(model.read_stack, model.write_stack):
+        u = updated(reader, u, zc, data.mask)
         zc, zt = (updated(write, z, u, all_of_them) for z in (zc, zt))
     return model.head(zt)
 

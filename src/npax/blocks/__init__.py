@@ -7,7 +7,7 @@ from .cross_attention import (
     MultiHeadAttention as MultiHeadAttention,
     UniformAttention as UniformAttention,
 )
-from .kr_block import KRBlock as KRBlock
+from .kr_block import KRBlock as KRBlock, kr_stack as kr_stack
 from .masked import masked_mean as masked_mean
 from .mlp import (
     GELU as GELU,

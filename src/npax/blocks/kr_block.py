@@ -1,8 +1,9 @@
 import equinox as eqx
+import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from ..attention._base import Memory
-from ..attention.tokens import AbstractTokenAttention
+from ..attention._base import AbstractAttention, Memory
+from ..attention.tokens import AbstractTokenAttention, TokenAttention
 from .mlp import MLP, LayerNorm, standardise
 
 
@@ -39,3 +40,23 @@ class KRBlock(eqx.Module):
 
     def _attention(self):
         return self.attention.behind(self.attention_norm)
+
+
+def kr_stack(
+    blocks: int,
+    size: int,
+    *,
+    heads: int,
+    head_size: int,
+    hidden: int,
+    attention: AbstractAttention,
+    key: PRNGKeyArray,
+) -> KRBlock:
+    """Blocks of one shape that read by multi-head attention, stacked as `scan_blocks` takes them."""
+
+    def block(key):
+        read_key, feed_key = jr.split(key)
+        reads = TokenAttention(size, heads=heads, head_size=head_size, attention=attention, key=read_key)
+        return KRBlock(size, reads, hidden=hidden, key=feed_key)
+
+    return eqx.filter_vmap(block)(jr.split(key, blocks))

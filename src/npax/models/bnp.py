@@ -85,7 +85,7 @@ class BNP(AbstractLatentNeuralProcess):
         self.likelihood = gaussian_unless(likelihood, dy)
         self.first = spread_over_locations(Linear(size + dx, decoder[0], key=f_key), slice(size, None), key=s_key)
         self.adapt = Linear(size, decoder[0], use_bias=False, key=a_key)
-        self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), key=d_key)
+        self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), activated=True, key=d_key)
         self.dx, self.dy = dx, dy
 
     def condition(self, xc, yc, mask=None) -> BNPState:

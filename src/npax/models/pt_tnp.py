@@ -4,7 +4,16 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
-from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
+from ..blocks import (
+    MLP,
+    KRBlock,
+    LayerNorm,
+    TransformerBlock,
+    kr_stack,
+    read_memories,
+    scan_blocks,
+    transformer_stack,
+)
 from ..likelihoods import AbstractLikelihood
 from ._base import (
     AbstractConditionalNeuralProcess,
@@ -25,6 +34,9 @@ class LBANP(AbstractConditionalNeuralProcess):
     $$U \leftarrow \mathrm{read}(U, Z_c), \qquad U \leftarrow \mathrm{mix}(U, U), \qquad
       Z_t \leftarrow \mathrm{answer}(Z_t, U).$$
 
+    Each is a pre-norm block, as in the authors' code (`KRBlock`): normalised behind each sum instead, it learns more
+    slowly.
+
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `pseudo_tokens`: M. `attention`: default `ScanAttention()`.
     `blocks`, `size`, `heads`, `head_size`, `hidden`: layers, token width, attention heads and their width,
     feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
@@ -37,9 +49,10 @@ class LBANP(AbstractConditionalNeuralProcess):
 
     embed: MLP
     pseudo_tokens: Float[Array, "m size"]
-    read_stack: TransformerBlock
-    mix_stack: TransformerBlock
-    answer_stack: TransformerBlock
+    read_stack: KRBlock
+    mix_stack: KRBlock
+    answer_stack: KRBlock
+    norm: LayerNorm
     head: MLP
     likelihood: AbstractLikelihood
     dx: int = eqx.field(static=True)
@@ -67,9 +80,10 @@ class LBANP(AbstractConditionalNeuralProcess):
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
         self.pseudo_tokens = jr.normal(u_key, (pseudo_tokens, size))
-        self.read_stack = transformer_stack(blocks, size, **shape, key=r_key)
-        self.mix_stack = transformer_stack(blocks, size, **shape, key=m_key)
-        self.answer_stack = transformer_stack(blocks, size, **shape, key=a_key)
+        self.read_stack = kr_stack(blocks, size, **shape, key=r_key)
+        self.mix_stack = kr_stack(blocks, size, **shape, key=m_key)
+        self.answer_stack = kr_stack(blocks, size, **shape, key=a_key)
+        self.norm = LayerNorm(size)
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
@@ -87,14 +101,16 @@ class LBANP(AbstractConditionalNeuralProcess):
         return scan_blocks(through, self.pseudo_tokens, (self.read_stack, self.mix_stack, self.answer_stack))[1]
 
     def decode(self, state, xt):
-        return self.head(read_memories(self.answer_stack, state, self.embed(target_features(xt, self.dy)), xt))
+        zt = self.embed(target_features(xt, self.dy))
+        return self.head(self.norm(read_memories(self.answer_stack, state, zt, xt)))
 
 
 class PTTNP(AbstractConditionalNeuralProcess):
     r"""Pseudo-token transformer neural process in the style of induced set transformers (PT-TNP; TE §2.3, App. C).
 
     As `LBANP`, but for what follows the reading: the pseudo-tokens do not read one another, the context reads them
-    back. Context and targets share the weights of that:
+    back. Blocks are those of TNP-D (`TransformerBlock`), which here learn as fast as pre-norm ones. Context and targets
+    share the weights of that:
 
     $$U \leftarrow \mathrm{read}(U, Z_c), \qquad Z_c \leftarrow \mathrm{write}(Z_c, U), \qquad
       Z_t \leftarrow \mathrm{write}(Z_t, U).$$

@@ -164,12 +164,7 @@ def fit(
     losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
     done = first = int(state.step)
 
-    def save():
-        # The first of a new run replaces whatever the folder holds.
-        write_checkpoint(folder, int(state.step), state, about, keep=2 if first or saves else 1)
-        saves.append(int(state.step))
-
-    saves = []
+    keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
     with _progress_bar(progress and is_first(mesh)) as bar:
         line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
         try:
@@ -183,11 +178,11 @@ def fit(
                     evaluations.append((end, evaluate(here(state.model))))
                 done = end
                 if folder is not None and time.monotonic() - saved > save_every:
-                    save()
-                    saved = time.monotonic()
+                    write_checkpoint(folder, done, state, about, keep)
+                    saved, keep = time.monotonic(), 2
         finally:
             if folder is not None and int(state.step) > first:
-                save()
+                write_checkpoint(folder, int(state.step), state, about, keep)
     if _program._cache_size() > PROGRAMS:  # pyright: ignore[reportAttributeAccessIssue]
         _program.clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
     state = here(state)
