@@ -5,7 +5,7 @@ from scipy.spatial import KDTree
 
 LEVELS = ((8, 1 / 4), (64, 1 / 8))
 """Of each level: one observation in how many it holds, and its share of what is seen."""
-REPEATS = 16
+REPEATS = 32
 """Of one place no more than this share of what is seen, unless there are too few places."""
 
 

@@ -106,7 +106,7 @@ class Tiled:
     devices of the process.
 
     **Pitfalls:** features much longer than a cell's surroundings, but not of the trend, are seen only by their slopes.
-    Of many observations at one place cells see a sixteenth of `size`, drawn at random, lest they see nothing else.
+    Of many observations at one place cells see a thirty-second of `size`, drawn at random, lest they see nothing else.
 
     **Raises:** as `Exact`, and `ValueError` for no observations.
     """
