@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 PIECE = 2**16
@@ -25,9 +26,17 @@ def fingerprint(parts: Iterable[Any]) -> str:
             if not hasattr(leaf, "shape"):
                 digest.update(_ADDRESS.sub("", repr(leaf)).encode())
                 continue
+            leaf = _on_host(leaf)
             digest.update(f"{getattr(leaf, 'dims', '')} {leaf.shape} {leaf.dtype}".encode())
             rows = max(1, PIECE * len(leaf) // max(leaf.size, 1)) if leaf.ndim else 1
             for start in range(0, len(leaf) if leaf.ndim else 1, rows):
                 piece = np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf)
                 digest.update(repr(piece.tolist()).encode() if piece.dtype.hasobject else piece.tobytes())
     return digest.hexdigest()
+
+
+def _on_host(leaf):
+    """An array of JAX's as one of numpy's, keys as their numbers; whatever else has a shape as it is."""
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)

@@ -151,8 +151,9 @@ def fit(
 
     objective = objectives.suited(state.model) if objective is None else objective
     about = {"steps": steps, "key": jr.key_data(key).tolist()}
-    about["run"] = _fingerprint(state, curriculum, objective, optimizer, chunk)
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
+    if folder is not None:
+        about["run"] = _fingerprint(state, curriculum, objective, optimizer, chunk)
     if folder is not None and resume:
         found = read_checkpoint(folder, state)
         if found is not None:

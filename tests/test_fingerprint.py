@@ -1,0 +1,30 @@
+"""A digest tells values, types and settings, and does not tell processes."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from npax.fingerprint import fingerprint
+
+X = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+
+
+def test_arrays_of_numpy_and_jax_are_alike():
+    """Inside of a PyTree, whose own type is told."""
+    assert fingerprint([(X,)]) == fingerprint([(jnp.asarray(X),)]) == fingerprint([(np.asfortranarray(X),)])
+
+
+OTHERS = [X + 1, X.T, X.astype(np.float16), X.ravel(), [X], "x", np.array(["x"], object), jax.random.key(0)]
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=str)
+def test_what_differs_is_told(other):
+    assert fingerprint((X,)) != fingerprint((other,)) == fingerprint((other,))
+
+
+def test_keys_count_by_their_numbers_and_functions_by_their_names():
+    assert fingerprint((jax.random.key(0),)) != fingerprint((jax.random.key(1),))
+    one, same = (eqx.nn.Lambda(lambda x: x) for _ in range(2))  # at different addresses, as in another process
+    assert fingerprint((one,)) == fingerprint((same,)) != fingerprint((eqx.nn.Lambda(jax.nn.relu),))
