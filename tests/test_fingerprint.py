@@ -28,3 +28,19 @@ def test_keys_count_by_their_numbers_and_functions_by_their_names():
     assert fingerprint((jax.random.key(0),)) != fingerprint((jax.random.key(1),))
     one, same = (eqx.nn.Lambda(lambda x: x) for _ in range(2))  # at different addresses, as in another process
     assert fingerprint((one,)) == fingerprint((same,)) != fingerprint((eqx.nn.Lambda(jax.nn.relu),))
+
+
+def scaled(by, kept=None):
+    def function(x, times=2.0):
+        return function(by * x) if kept else times * x
+
+    return function
+
+
+def test_functions_count_by_what_they_close_over_and_their_defaults():
+    assert fingerprint((scaled(1.0),)) == fingerprint((scaled(1.0),)) != fingerprint((scaled(2.0),))
+    assert fingerprint((scaled(1.0, [X]),)) == fingerprint((scaled(1.0, [X.copy()]),))
+    assert fingerprint((scaled(1.0, [X]),)) != fingerprint((scaled(1.0, [X + 1]),))
+    one, other = scaled(1.0), scaled(1.0)
+    other.__defaults__ = (3.0,)
+    assert fingerprint((one,)) != fingerprint((other,))

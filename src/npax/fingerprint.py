@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from types import FunctionType
 from typing import Any
 
 import jax
@@ -17,12 +18,20 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 def fingerprint(parts: Iterable[Any]) -> str:
     """The same in every process for the same arrays, PyTrees of them (models, tasks) and plain values. Functions count
-    by their names; variables that are not in memory are read piece by piece."""
+    by their names, defaults and what they close over; variables that are not in memory are read piece by piece."""
     digest = hashlib.sha256()
+    _update(digest, parts, ())
+    return digest.hexdigest()
+
+
+def _update(digest, parts, within):
     for part in parts:
         leaves, structure = jax.tree.flatten(part)
         digest.update(_ADDRESS.sub("", f"{type(part).__name__} {structure}").encode())
         for leaf in leaves:
+            if isinstance(leaf, FunctionType) and leaf not in within:  # it may call itself
+                cells = (cell.cell_contents for cell in leaf.__closure__ or ())
+                _update(digest, (*cells, leaf.__defaults__, leaf.__kwdefaults__), (*within, leaf))
             if not hasattr(leaf, "shape"):
                 digest.update(_ADDRESS.sub("", repr(leaf)).encode())
                 continue
@@ -32,7 +41,6 @@ def fingerprint(parts: Iterable[Any]) -> str:
             for start in range(0, len(leaf) if leaf.ndim else 1, rows):
                 piece = np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf)
                 digest.update(repr(piece.tolist()).encode() if piece.dtype.hasobject else piece.tobytes())
-    return digest.hexdigest()
 
 
 def _on_host(leaf):

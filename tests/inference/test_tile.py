@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy.spatial import KDTree
 
-from npax.inference import Exact, LatLon, Planar, Tiled, cells, tile
+from npax.inference import Exact, LatLon, Planar, Prediction, Tiled, cells, tile
+from npax.inference.blend import Blend
 from npax.inference.cells import Cell
 
 
@@ -114,12 +115,33 @@ def test_close_to_the_exact_gp_with_a_sixth_of_the_context(gp, rng):
     assert (predicted.variance >= predicted.function_variance).all()
 
 
-def test_blending_is_a_mixture():
-    sums = np.zeros((4, 1, 1))
+@pytest.mark.parametrize("level", [0.0, 1e9])
+def test_blending_is_a_mixture(level):
+    """Also far from zero, and whatever answers that are not present say."""
+    blend, targets = Blend(1, 1), np.zeros(2, int)
     for weight, mean, variance in ((0.25, 1.0, 2.0), (0.75, 3.0, 1.0)):
-        sums[:, 0, 0] += weight * np.array([1.0, mean, variance + mean**2, 0.5 + mean**2])
-    mean, variance, function_variance = tile._mixture(sums)[:, 0, 0]
-    assert mean == 2.5 and variance == pytest.approx(1.25 + 0.75) and function_variance == pytest.approx(0.5 + 0.75)
+        answers = Prediction(*(np.array([[a], [7.0]]) for a in (level + mean, variance**0.5, 0.5**0.5)))
+        blend.add(targets, np.full(2, weight), answers, np.array([True, False]))
+    mean, variance, function_variance = blend.moments()[:, 0, 0]
+    assert mean == level + 2.5
+    assert variance == pytest.approx(1.25 + 0.75) and function_variance == pytest.approx(0.5 + 0.75)
+
+
+def test_targets_in_any_order_and_in_several_blocks(gp, rng, monkeypatch):
+    """Each cell is conditioned about once: neighbours are answered together."""
+    x, xt = on_the_plane(rng, 600), on_the_plane(rng, 300)
+    tiled = Tiled(gp, x, wave(x), size=32)
+    whole = tiled(xt)
+    monkeypatch.setattr(tile, "BLOCK", 40)
+    for a, b in zip(whole, tiled(xt), strict=True):
+        assert np.allclose(a, b, atol=1e-4)
+    monkeypatch.setattr(tile, "BLOCK", 1000)
+    positions = on_the_plane(rng, 4000)
+    blocks = list(tiled._blocks(positions))
+    assert np.array_equal(np.sort(np.concatenate(blocks)), np.arange(4000))
+    conditioned = sum(len(tiled.cells(positions[block])) for block in blocks)
+    assert conditioned < 1.3 * len(tiled.cells(positions))
+    assert sum(len(tiled.cells(positions[start::4])) for start in range(4)) > 2 * conditioned
 
 
 @pytest.mark.parametrize("context", ["coincident", "line", "two clusters", "one point"])

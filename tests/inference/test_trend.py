@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from npax.inference import Tiled
+from npax.inference import LatLon, Tiled
 from npax.inference.trend import Trend
 
 
@@ -25,6 +25,26 @@ def test_it_is_found_and_ends_with_the_observations(x):
 def test_it_is_finite_for_points_on_a_line_or_in_one_place(x):
     for points in (x * [1.0, 0.0], x * 0.0):
         assert np.allclose(Trend(points, np.ones((400, 1)))(points), 1.0)
+
+
+@pytest.mark.parametrize("radius", [0.01, 0.1, 1.0, 10.0])
+def test_it_does_not_explode_on_a_patch_of_the_sphere(radius, rng):
+    """There one of the powers is nearly a sum of others: seen from the side the patch is flat."""
+    u = rng.uniform(-radius, radius, (2500, 2))
+    x = LatLon().positions(np.array([11.0, 48.0]) + u)
+    y = u[:, :1] / radius + rng.normal(size=(2500, 1))
+    places = LatLon().positions(np.array([11.0, 48.0]) + rng.uniform(-radius, radius, (500, 2)) * 0.99)
+    assert np.abs(Trend(x, y)(places)).max() < 2.5
+
+
+def test_it_does_not_explode_beside_a_track(rng):
+    """In the corners of its box a diagonal track says nothing."""
+    along = rng.uniform(0, 100, 2500)
+    x = np.stack([along, 2 * along], axis=1) + rng.normal(size=(2500, 2)) * 0.05
+    corners = np.array([[0.0, 200.0], [100.0, 0.0], [50.0, 0.0], [0.0, 100.0]])
+    y = along[:, None] / 50 - 1 + rng.normal(size=(2500, 1))
+    assert np.abs(Trend(x, y)(corners)).max() < 5
+    assert np.abs(Trend(x, y)(x) - (along[:, None] / 50 - 1)).max() < 0.3
 
 
 def test_tiles_follow_a_trend_that_is_added(gp, x):

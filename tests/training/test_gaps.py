@@ -16,6 +16,15 @@ def test_round_gaps_hide_the_share_asked_for_in_holes_of_many_sizes(rng):
             RoundGaps(share=share)
 
 
+def test_round_gaps_hide_places_with_all_their_records(rng):
+    """A record that stays visible would tell those of its place; and there may be more of them than a hole is large."""
+    stations = rng.normal(size=(40, 2))
+    at = np.repeat(np.arange(40), rng.integers(1, 400, 40))
+    hidden = RoundGaps(share=0.2, largest=8).draw(rng, stations[at], Planar())
+    share = np.array([hidden[at == station].mean() for station in range(40)])
+    assert set(share) == {0.0, 1.0} and 0.2 <= share.mean() < 0.2 + 8 / 40
+
+
 def test_moved_gaps_keep_their_shape_on_a_grid(rng):
     """On a grid moved by whole cells, what is hidden is the gap itself, shifted."""
     cells = np.stack(np.meshgrid(np.arange(40.0), np.arange(30.0)), axis=-1).reshape(-1, 2)

@@ -48,9 +48,18 @@ Whole = Callable[[Box, np.ndarray], bool]
 """Whether a box with these context points is a cell."""
 
 
-def bisect(box: Box, targets: np.ndarray, indices: np.ndarray, whole: Whole, depth: int = 0) -> Iterator[Cell]:
-    """The cells that have some of `targets [n d]` in reach: boxes are halved until they are `whole`."""
-    reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP), axis=1)
+def bisect(
+    box: Box,
+    targets: np.ndarray,
+    indices: np.ndarray,
+    whole: Whole,
+    *,
+    around: np.ndarray | float = 0.0,
+    depth: int = 0,
+) -> Iterator[Cell]:
+    """The cells that have some of `targets [n d]` in reach, or of the boxes that extend so far `around` them: boxes are
+    halved until they are `whole`."""
+    reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP) + around, axis=1)
     if not reach.all():
         targets, indices = targets[reach], indices[reach]
     context = box.context  # None where it was halved before, perhaps by another thread, which may be doing so now
@@ -60,7 +69,7 @@ def bisect(box: Box, targets: np.ndarray, indices: np.ndarray, whole: Whole, dep
         yield Cell(box.middle, box.half, indices)
         return
     for half in box.halved(context):
-        yield from bisect(half, targets, indices, whole, depth + 1)
+        yield from bisect(half, targets, indices, whole, around=around, depth=depth + 1)
 
 
 def small(neighbours: Neighbours, largest: int, box: Box, context: np.ndarray) -> bool:

@@ -14,6 +14,7 @@ from jaxtyping import Array
 from ..devices import cores, everywhere, local_mesh, split
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess
+from .blend import Blend
 from .cells import Box, Cell, Whole, bisect, known, small, weight
 from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Frame, Planar, Unscaled
@@ -150,12 +151,10 @@ class Tiled:
 
     def __call__(self, x: np.ndarray) -> Prediction:
         positions = self.coordinates.positions(checked_targets(x, self.columns))
-        sums = np.zeros((len(x), 4, self.y.shape[1]))
+        found = np.empty((3, len(x), self.y.shape[1]))
         with Progress("Predicting", len(x), shown=self.progress) as progress:
-            for start in range(0, len(x), BLOCK):
-                block = slice(start, start + BLOCK)
-                self._add(positions[block], sums[block], progress)
-        found = _mixture(np.moveaxis(sums, 1, 0))
+            for block in self._blocks(positions):
+                found[:, block] = self._moments(positions[block], progress)
         found[0] += self._trend_at(positions)
         return restore(found, self.standardiser)
 
@@ -166,29 +165,40 @@ class Tiled:
     def _trend_at(self, positions):
         return 0.0 if self.trend is None else self.trend(self.frame(positions))
 
-    def _add(self, positions, sums, progress):
-        """Adds the cells' weighted moments to `sums`: of one, the mean, the two second moments."""
-        if not len(positions):
-            return
+    def _blocks(self, positions) -> Iterator[np.ndarray]:
+        """Indices of targets that are answered together: neighbours, since every block conditions its cells anew."""
+        order = np.arange(len(positions))
+        if len(order) > BLOCK:
+            points = self._clipped(positions)
+            order = np.argsort(points[:, np.argmax(np.ptp(points, axis=0))], kind="stable")
+        return (order[start : start + BLOCK] for start in range(0, len(order), BLOCK))
+
+    def _moments(self, positions, progress) -> np.ndarray:
+        """Mean and variances, `[3 n dy]`, in the unit of `self.y`."""
         points, cells = self._clipped(positions), self.cells(positions)
         reached = sum(len(cell.targets) for cell in cells)
-        for batch, found in self._answers(cells, positions):
-            share = weight(batch.middle, batch.half, points[batch.targets])
-            share = np.where(batch.present, share, 0.0)[..., None]
-            second = np.square(found.mean)
-            parts = (np.ones_like(second), found.mean, found.variance + second, found.function_variance + second)
-            np.add.at(sums, batch.targets, np.stack([share * part for part in parts], axis=-2))
+        blend = Blend(len(positions), self.y.shape[1])
+        for batch, answers in self._answers(cells, positions):
+            shares = weight(batch.middle, batch.half, points[batch.targets])
+            blend.add(batch.targets, shares, answers, batch.present)
             progress.advance(len(positions) * np.count_nonzero(batch.present) / reached)
+        return blend.moments()
 
     def cells(self, positions: np.ndarray) -> list[Cell]:
         """The cells that reach targets at `positions [n d]`."""
         points = self._clipped(positions)
         return list(bisect(self._box, points, np.arange(len(points)), self._whole))
 
+    def _cells_around(self, positions) -> list[Cell]:
+        """The cells that reach the box around `positions [n d]`, in the time that these cells take."""
+        points = self._clipped(positions)
+        low, high = points.min(axis=0), points.max(axis=0)
+        return list(bisect(self._box, (low + high)[None] / 2, np.arange(1), self._whole, around=(high - low) / 2))
+
     def part(self, x: np.ndarray) -> "Tiled":
-        """The same answers at places among `x`, and at no others, from what those need: the cells that reach them, and
-        the observations that these see. Small to send; smaller without the model, `part.of(None)`."""
-        cells = self.cells(self.coordinates.positions(x))
+        """The same answers at places among `x`, and at no others, from what those need: the cells that reach the box
+        around them, and the observations that these see. Small to send; smaller without the model, `part.of(None)`."""
+        cells = self._cells_around(self.coordinates.positions(x))
         middles = np.array([cell.middle for cell in cells]).reshape(-1, self.points.shape[1])
         used, seen = np.unique(self.neighbours(middles), return_inverse=True)
         part = copy.copy(self)
@@ -258,14 +268,6 @@ def _trend(points, y):
     trend = Trend(points, y)
     trend.weights[:, (y - trend(points)).std(axis=0) < 1e-12] = 0.0
     return trend
-
-
-def _mixture(sums: np.ndarray) -> np.ndarray:
-    """Mean and variances of mixtures from their weighted sums `[4 n dy]`."""
-    weight, mean, *seconds = sums
-    weight = np.where(weight > 0, weight, 1.0)
-    mean = mean / weight
-    return np.stack([mean, *(np.maximum(second / weight - np.square(mean), 0.0) for second in seconds)])
 
 
 def _evened(cells, together, seen):

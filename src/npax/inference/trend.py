@@ -4,19 +4,23 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
+SMALLEST = 1e-2
+"""Singular value, beside the largest, of what is fitted: of points that fill a box none is below 0.06."""
+
 
 class Trend:
     """The surface of second degree, `trend(points [n d]) -> [n dy]`, nearest to values at `points` by least squares.
 
     Constant in a coordinate beyond the box that holds the points: polynomials are no guide outside of what they were
-    fitted to.
+    fitted to. Nor in the parts of the box without points, where these lie along a line or on a small patch of a sphere:
+    what they hardly tell apart is not fitted.
 
     **Cost:** O(d^4) per point, once; O(d^2) later. **Good values:** many points, a thousand or more.
     """
 
     def __init__(self, points: np.ndarray, values: np.ndarray):
         self.low, self.high = points.min(axis=0), points.max(axis=0)
-        self.weights = np.linalg.lstsq(self._powers(points), values, rcond=None)[0]
+        self.weights = np.linalg.lstsq(self._powers(points), values, rcond=SMALLEST)[0]
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         return self._powers(points) @ self.weights

@@ -123,7 +123,8 @@ def fit(
     variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (large pages of memory, a fifth less time); `npax train` does both.
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
-    checkpoint is of another run: of another model, `key`, tasks, objective, optimiser or batch size, or of more steps;
+    checkpoint is of another run: of another model, `key`, tasks, objective, kind of optimiser or batch size, or of more
+    steps (more `steps`, and other learning rates, prolong it);
     `KeyboardInterrupt` goes through after the checkpoint is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
@@ -153,7 +154,7 @@ def fit(
     about = {"steps": steps, "key": jr.key_data(key).tolist()}
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None:
-        about["run"] = _fingerprint(state, curriculum, objective, optimizer, chunk)
+        about["run"] = _fingerprint(state, curriculum, objective, chunk)
     if folder is not None and resume:
         found = read_checkpoint(folder, state)
         if found is not None:
@@ -222,10 +223,10 @@ def _same_run(found, about, folder):
     return state
 
 
-def _fingerprint(state, curriculum, objective, optimizer, chunk):
-    """Of all that a run depends on beside its key and the number of steps."""
-    shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, state.model)
-    return fingerprint((shapes, curriculum, objective, optimizer, chunk if len(curriculum.stages) > 1 else None))
+def _fingerprint(state, curriculum, objective, chunk):
+    """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
+    shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
+    return fingerprint((shapes, curriculum, objective, chunk if len(curriculum.stages) > 1 else None))
 
 
 def _start(model, optimizer, seeds, key, drawn):

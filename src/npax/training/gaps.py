@@ -22,8 +22,9 @@ class RoundGaps(AbstractGaps):
     """Round holes of all sizes: around random observations, from the one alone to its `largest` nearest.
 
     The numbers are log-uniform, so gaps are as large beside the spacing of the data in dense and in sparse places.
+    Observations of one place are hidden together, and count as one.
 
-    **Arguments:** `share`: of the observations, hidden in all; `largest`: number of observations in a hole.
+    **Arguments:** `share`: of the places, hidden in all; `largest`: number of places in a hole.
     """
 
     share: float = 0.15
@@ -36,15 +37,16 @@ class RoundGaps(AbstractGaps):
             )
 
     def draw(self, rng, positions, coordinates):
-        n = len(positions)
-        tree, hidden = KDTree(positions), np.zeros(n, bool)
+        places, at = np.unique(positions, axis=0, return_inverse=True)
+        n = len(places)
+        tree, hidden = KDTree(places), np.zeros(n, bool)
         while hidden.sum() < max(1, int(self.share * n)):
             sizes = np.exp(rng.uniform(0, np.log(min(self.largest, n) + 0.5), 64)).astype(int)
             for centre, size in zip(rng.integers(n, size=64), sizes, strict=True):
-                hidden[np.atleast_1d(tree.query(positions[centre], int(size))[1])] = True
+                hidden[np.atleast_1d(tree.query(places[centre], int(size))[1])] = True
                 if hidden.sum() >= self.share * n:
                     break
-        return hidden
+        return hidden[at.ravel()]
 
 
 @dataclasses.dataclass(frozen=True)
