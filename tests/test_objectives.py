@@ -17,6 +17,7 @@ from npax.objectives import (
     elbo,
     function_and_noise_nll,
     gaussian_cross_entropy,
+    importance_weighted_nll,
     joint_and_single_nll,
     joint_nll,
     nll,
@@ -150,6 +151,28 @@ def test_elbo_weighs_the_divergence_once_per_task(getkey):
     assert divergence > 0.01
     loss, _ = loss_and_gradient(elbo, model, task, key)
     assert abs(float(loss) - truth) < 1e-3
+
+
+def test_importance_weights_give_the_joint_likelihood(getkey):
+    """With one sample its mean is the `elbo`; with many it is what draws given the context alone say."""
+    model = MODELS["np"](jr.key(0))
+    model = eqx.tree_at(lambda m: m.latent_path.head.layers[-1].weight, model, replace_fn=lambda w: 5 * w)
+    task, keys = latent_task(model, getkey), jr.split(jr.key(3), 2000)
+
+    @eqx.filter_jit
+    def figures(model, task, keys):
+        weighted = lambda samples: jax.vmap(lambda key: importance_weighted_nll(model, task, key, samples))  # noqa: E731
+        state = model.condition(task.xc, task.yc, task.mask_c)
+        joint = model.joint_log_prob(state, task.xt, task.yt, task.mask_t, key=jr.key(1), samples=20_000)
+        one, bound = weighted(1)(keys), jax.vmap(lambda key: elbo(model, task, key))(keys)
+        return one, bound, weighted(1000)(keys[:20]), -joint / 7
+
+    one, bound, many, joint = map(np.asarray, figures(model, task, keys))
+    assert abs(one.mean() - bound.mean()) < 4 * np.hypot(one.std(), bound.std()) / 2000**0.5
+    assert np.abs(many - joint).max() < 0.02 < one.mean() - joint
+    hidden = eqx.tree_at(lambda t: t.mask_t, task, np.zeros(9, bool))
+    value, gradient = loss_and_gradient(importance_weighted_nll, model, hidden, jr.key(1))
+    assert float(value) == 0 and finite(gradient)
 
 
 def test_bootstrap_nll_adds_base_and_mixture(getkey):

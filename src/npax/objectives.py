@@ -4,6 +4,7 @@ The key is for the objectives that draw; the others do without."""
 
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
@@ -35,14 +36,38 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     """
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
-    both = (jnp.concatenate(pair) for pair in ((task.xc, xt), (task.yc, yt), (task.mask_c, task.mask_t)))
-    posterior, prior = model.posterior(*both), Normal(state.mean, state.std)
+    posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
     z = jnp.asarray(posterior.rsample(key))
     log_prob = model.likelihood(model.decode(state, z, xt)).log_prob(yt)
     divergence = jnp.sum(kl_divergence(posterior, prior))
     count = jnp.sum(task.mask_t)
     spread = jnp.where(count > 0, divergence / jnp.maximum(count, 1).astype(divergence.dtype), 0.0)
     return masked_mean(-jnp.asarray(log_prob), task.mask_t) + spread
+
+
+def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: int = 16) -> Scalar:
+    r"""Negative joint log-likelihood of the targets per target, by importance weights (Burda et al. 2016):
+
+    $$-\frac{1}{n_t} \log \frac1S \sum_s \frac{q(z_s \mid D_c)}{q(z_s \mid D_c \cup D_t)}
+      \prod_t p(y_t \mid x_t, z_s), \qquad z_s \sim q(z \mid D_c \cup D_t).$$
+
+    An upper bound in expectation: with one sample the `elbo` (whose divergence is in closed form), with many the truth
+    of the model. For evaluation; what `NP.joint_log_prob` estimates by draws given the context alone, with far fewer
+    draws where the targets say much about $z$. **Good values:** 16 samples or more.
+    """
+    xt, yt = _visible(task.mask_t, task.xt, task.yt)
+    state = model.condition(task.xc, task.yc, task.mask_c)
+    posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
+
+    def log_weight(key):
+        z = jnp.asarray(posterior.rsample(key))
+        log_prob = jnp.asarray(model.likelihood(model.decode(state, z, xt)).log_prob(yt))
+        return jnp.sum(jnp.where(task.mask_t, log_prob, 0.0)) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
+
+    log_weights = jax.vmap(log_weight)(jr.split(key, samples))
+    joint = jax.nn.logsumexp(log_weights) - jnp.log(float(samples))
+    count = jnp.sum(task.mask_t)
+    return jnp.where(count > 0, -joint / jnp.maximum(count, 1).astype(joint.dtype), 0.0)
 
 
 def bootstrap_nll(model: BNP, task: Task, key: PRNGKeyArray, draws: int = 4) -> Scalar:
@@ -178,6 +203,12 @@ def gaussian_cross_entropy(
 ) -> Float[Array, "*n dy"]:
     r"""$\mathbb E_{f \sim \mathcal N(m, v)}[-\log \mathcal N(f; \mu, \sigma^2)]$."""
     return -predicted.log_prob(mean) + 0.5 * variance / jnp.square(predicted.scale)
+
+
+def _posterior(model, task, xt, yt):
+    r"""$q(z \mid D_c \cup D_t)$."""
+    both = (jnp.concatenate(pair) for pair in ((task.xc, xt), (task.yc, yt), (task.mask_c, task.mask_t)))
+    return model.posterior(*both)
 
 
 def _visible(mask, *arrays):

@@ -123,13 +123,24 @@ def test_each_evaluation_has_its_scores_and_tests_best_first(folder):
     assert "published NLL after" in small and "published NLL after" not in large, "the curve is of the first"
 
 
-def test_paired_tests_are_those_of_scipy_and_of_the_textbook():
+def _row(folder, model, of_seeds, of_tasks):
+    """A row of so many seeds; the likelihoods of the tasks need not fit."""
+    nll = np.repeat(np.asarray(of_seeds)[:, None], TASKS, axis=1)
+    lines, _ = read(made_up(folder, "t", model, {"t": nll}, steps=1))
+    return Row(model, {"t": lines[::-1]}, {"t": of_tasks})
+
+
+def test_paired_tests_are_those_of_scipy_and_of_the_textbook(tmp_path):
     a, b = np.array([1.0, 2.0, 4.0, 3.0]), np.array([0.5, 1.0, 3.5, 1.0])  # differences 0.5, 1, 0.5, 2
-    found = differences([Row("a", {}, {"t": a}), Row("b", {}, {"t": b})], "t")
+    found = differences([_row(tmp_path, "a", [9.0], a), _row(tmp_path, "b", [8.0], b)], "t")
     t = 1.0 / (np.sqrt(0.5) / 2)  # mean 1, variance (0.25 + 0 + 0.25 + 1) / 3 = 0.5
     assert found["a", "b"] == pytest.approx((1.0, 2 * scipy.stats.t.sf(t, 3)))
     assert found["a", "b"][1] == pytest.approx(scipy.stats.ttest_rel(a, b).pvalue)
     assert found["b", "a"] == pytest.approx((-1.0, found["a", "b"][1]))
+    several = {"a": (a, np.zeros(9)), "b": (b, np.ones(9)), "c": (a[:2], np.arange(9.0))}
+    found = differences([_row(tmp_path, name, *values) for name, values in several.items()], "t")
+    assert found["a", "b"] == pytest.approx((1.0, 2 * scipy.stats.t.sf(t, 3))), "over seeds, where there are several"
+    assert found["a", "c"][0] == -4, "over tasks, where there are not as many of each"
 
 
 def test_what_differs_is_bold(folder):

@@ -57,16 +57,20 @@ def test_rows_are_the_presets_of_all_sizes():
     assert all(name in vars(npax.models.presets) and not name.startswith("_") for name in names)
 
 
-def test_tasks_without_targets_are_left_out_and_told(table, tmp_path):
+def test_others_stand_in_for_tasks_without_targets(table, tmp_path, rows):
     def broken(share):
         tasks = Broken(table.tasks, share)
         return dataclasses.replace(table, tasks=tasks, evaluations={"small": tasks})
 
     told = []
     found = prepare(broken(0.5), 12, tmp_path, log=told.append)
-    left = found.batches["small"].mask_t.shape[0]
-    assert 0 < left < 12 and f"{12 - left} of 12 evaluation tasks have no target" in told[0]
-    assert np.asarray(found.batches["small"].mask_t).any(axis=1).all()
+    batch, whole = found.batches["small"], prepare(table, 12, tmp_path / "whole").batches["small"]
+    assert "of 12 evaluation tasks have no target" in told[0]
+    assert batch.mask_t.shape[0] == 12 and np.asarray(batch.mask_t).any(axis=1).all()
+    same = (np.asarray(batch.xt)[:, None] == np.asarray(whole.xt)[None]).all(axis=(2, 3)).any(axis=1)
+    assert 0 < same.sum() < 12  # the sound ones stay
+    (result,) = run(found, "thin", folder=tmp_path / "runs", **OPTIONS)
+    assert result.tasks == 12 and "thin" in report(tmp_path)
     with pytest.raises(ValueError, match="None of the 12 evaluation tasks has a target"):
         prepare(broken(1.0), 12, tmp_path, log=told.append)
 

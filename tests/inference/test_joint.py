@@ -1,5 +1,7 @@
 """Joint predictions against the closed form of a Gaussian process."""
 
+import equinox as eqx
+import jax
 import jax.random as jr
 import numpy as np
 import pytest
@@ -190,3 +192,19 @@ def test_shapes_must_match(small, rng):
             npax.sample(small, xc, yc, xt, key=jr.key(0))
     with pytest.raises(ValueError, match=r"`yt` must have the shape \[rows, 1\]"):
         autoregressive_log_prob(small, x, y, x, y[:, 0], key=jr.key(0))
+
+
+def test_a_model_on_a_grid_is_asked_beyond_its_extent(problem):
+    """The chain's context spans the targets too: the grid is made wide enough for both, with the same weights."""
+    xc, yc, xt = problem
+    narrow = npax.ConvCNP(1, 1, spacing=0.25, extent=4.0, blocks=(1, 1), size=8, hidden=16, key=jr.key(0))
+    wide = narrow.covering(8.0)
+    options = {"key": jr.key(1), "method": "ar"}
+    drawn = [npax.sample(model, xc, yc, xt, 2, **options) for model in (narrow, wide)]
+    assert np.array_equal(*drawn) and np.isfinite(drawn[0]).all()
+    found = [autoregressive_log_prob(model, xc, yc, xt, 0.1 * xt, key=jr.key(1)) for model in (narrow, wide)]
+    assert np.array_equal(*found) and np.isfinite(found[0]).all()
+    predictor = Exact(narrow, xc, yc)
+    assert np.isfinite(covariance(predictor, 3 * xt, predictor(3 * xt))).all()
+    with pytest.raises(Exception, match="spans more than 4"):
+        jax.block_until_ready(eqx.filter_jit(narrow)(np.float32(xt), np.float32(xt), np.float32(xt)).mean)

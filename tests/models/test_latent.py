@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.stats
-from laws import MODELS, close, draw_data, normal
+from laws import MODELS, close, draw_data, moments, normal
 from untrained import untrained
 
 import npax
@@ -169,3 +169,12 @@ def test_samples_leave_the_noise_out_where_it_is_told_apart(name, getkey):
         for noise in (True, False)
     )
     assert not np.array_equal(noisy, clean) and clean.var(axis=0).mean() < noisy.var(axis=0).mean()
+
+
+def test_attention_to_all_alike_is_the_neural_process(data):
+    """ANP with a Laplace kernel of endless length is NP; with a short one it is not."""
+    options = {"encoder": (16,), "size": 16, "latent": 4, "decoder": (16,), "key": jr.key(7)}
+    attentions = npax.UniformAttention(), npax.LaplaceAttention(1e7), npax.LaplaceAttention(0.3)
+    plain, wide, narrow = (npax.NP(2, 1, attention=attention, **options) for attention in attentions)
+    assert close(moments(wide, data), moments(plain, data))
+    assert not close(moments(narrow, data), moments(plain, data), 1e-3)

@@ -10,6 +10,7 @@ from hypothesis import Phase, given, settings, strategies as st
 from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, moments, normal, same
 
 import npax
+from npax.inference import autoregressive_log_prob
 
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
@@ -92,7 +93,7 @@ def test_every_parameter_is_trained(model, data):
     for path, g in jax.tree_util.tree_leaves_with_path(gradients):
         if jax.tree_util.keystr(path).endswith(".projection"):  # FAVOR+ draws its features, and keeps them
             continue
-        in_stack = jax.tree_util.keystr(path).startswith(".stack")
+        in_stack = "stack" in jax.tree_util.keystr(path)
         parts = g if in_stack else g[None]
         dead = np.abs(parts.reshape(parts.shape[0], -1)).max(axis=1) == 0
         assert not dead.any(), f"{jax.tree_util.keystr(path)} of blocks {np.flatnonzero(dead)}"
@@ -151,3 +152,30 @@ def test_padding_at_every_size(nc, nt, pad, seed):
         return (a.mean, a.variance), (b.mean, b.variance)
 
     assert close(*both(model, data, filled))
+
+
+@pytest.mark.parametrize("name", ["canp", "np", "convcnp", "rcnp", "perf", "pt-tnp"])
+def test_the_chain_of_one_target_is_its_prediction(name, getkey):
+    """Every model has joint samples and likelihoods by the chain rule; two targets depend on one another."""
+    model = MODELS[name](jr.key(7))
+    data, yt = draw_data(model, getkey()), np.zeros((2, model.dy), np.float32)
+    log_prob = eqx.filter_jit(lambda model, data: model(data.xc, data.yc, data.xt[:2]).log_prob(jnp.zeros_like(yt)))
+    first, second = map(float, log_prob(model, data))
+    joint = lambda n: autoregressive_log_prob(model, data.xc, data.yc, data.xt[:n], yt[:n], key=jr.key(0))  # noqa: E731
+    assert close(joint(1), first) and not close(joint(2), first + second, 1e-6)
+    assert npax.sample(model, data.xc, data.yc, data.xt[:2], 3, key=jr.key(0), method="ar").shape == (3, 2, model.dy)
+
+
+FIXED = {"cnp", "np", "lbanp", "pt-tnp", "te-pt-tnp", "perf", "perf-rotary", "dka", "dka-rotary", "convcnp"}
+"""The models whose state does not grow with the context."""
+
+
+def test_the_state_grows_with_the_context_where_it_must(model, request):
+    sizes = []
+    for nc in (20, 50):
+        xc, yc = (jax.ShapeDtypeStruct((nc, d), jnp.float32) for d in (model.dx, model.dy))
+        state = eqx.filter_eval_shape(model.condition, xc, yc)
+        sizes.append(sum(a.size for a in jax.tree.leaves(state)))
+    name = request.node.callspec.id
+    known = FIXED | {"np-classes", "convcnp-2d", "grid-convcnp", "grid-convcnp-1d", "te-pt-tnp-still"}
+    assert (sizes[0] == sizes[1]) == (name in known), sizes

@@ -5,8 +5,11 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import optax
 import pytest
-from laws import MODELS, close, draw_data, normal
+from laws import MODELS, TINY, close, draw_data, normal
+
+import npax
 
 
 @eqx.filter_jit
@@ -176,3 +179,37 @@ def test_the_covariance_of_tnp_nd_follows_the_order_of_the_targets(getkey, rng):
     joint = eqx.filter_jit(lambda xt: model.joint(state, xt).covariance_matrix.reshape(9, 2, 9, 2))
     covariance, permuted = (np.asarray(joint(xt)) for xt in (data.xt, np.asarray(data.xt)[order]))
     assert close(permuted, covariance[order][:, :, order])
+
+
+@pytest.mark.parametrize("name", ["pt-tnp", "te-tnp", "te-pt-tnp", "locations", "tnp-d"])
+def test_the_last_update_of_the_context_is_not_computed(name, getkey):
+    """What feeds nothing: a stack of two updates the context once."""
+    model = MODELS[name](getkey())
+    data = draw_data(model, getkey())
+    jaxpr = jax.make_jaxpr(lambda *context: jax.tree.leaves(model.condition(*context)))(*data[:2], data.mask)
+    lengths = {eqn.params["length"] for eqn in jaxpr.eqns if eqn.primitive.name == "scan"}
+    assert TINY["blocks"] - 1 in lengths and TINY["blocks"] not in lengths
+
+
+def test_lbanp_with_more_pseudo_tokens_than_observations_learns(getkey):
+    """It stalls where every pseudo-token may as well copy an observation, or all read the same."""
+    model = npax.LBANP(1, 1, pseudo_tokens=24, **TINY, key=jr.key(0))
+    data = draw_data(model, getkey(), nc=6)
+    yt = np.sin(np.asarray(data.xt))
+    optimizer = optax.adam(3e-3)
+
+    @eqx.filter_jit
+    def train(model):
+        def step(carry, _):
+            model, state = carry
+            loss, gradient = jax.value_and_grad(lambda m: -jnp.mean(m(data.xc, data.yc, data.xt).log_prob(yt)))(model)
+            updates, state = optimizer.update(gradient, state)
+            return (optax.apply_updates(model, updates), state), loss
+
+        arrays, rest = eqx.partition(model, eqx.is_inexact_array)
+        del rest
+        return jax.lax.scan(step, (model, optimizer.init(arrays)), length=150)[1]
+
+    with jax.numpy_dtype_promotion("standard"):  # of optax
+        losses = train(model)
+    assert losses[-1] < losses[0] - 1

@@ -6,7 +6,9 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
-from laws import MODELS, draw_data
+from laws import BIASES, MODELS, TINY, close, draw_data, evaluate
+
+import npax
 
 
 def as64(a):
@@ -73,3 +75,17 @@ def test_blocks_are_algorithm_1_of_the_paper(seen):
     truth = definition(model, data)
     assert reference.relative(decode(data), truth) < 2e-5
     assert seen == 20 or reference.relative(decode(data._replace(mask=np.ones(20, bool))), truth) > 1e-3
+
+
+def test_scan_attention_gives_what_full_attention_gives(getkey):
+    """TNP-KR: SA is TNP-KR: Full in other words: the same predictions and gradients, masks included."""
+    kinds = {"full": npax.DenseAttention(), "sa": npax.ScanAttention(block=8)}
+    full, sa = (
+        npax.TNPKR(2, 1, bias=BIASES["rbf-network"], attention=kind, **TINY, key=jr.key(3)) for kind in kinds.values()
+    )
+    data = draw_data(sa, getkey())._replace(mask=np.arange(20) < 13)
+    (a, (d_model, d_data)), (b, (e_model, e_data)) = evaluate(full, data), evaluate(sa, data)
+    assert close(a, b) and close(d_data, e_data)
+    assert close(jax.tree.leaves(d_model), jax.tree.leaves(e_model))
+    moved = eqx.tree_at(lambda m: m.stack.attention.bias, sa, replace_fn=lambda b: jax.tree.map(lambda a: 1.2 * a, b))
+    assert not close(evaluate(moved, data)[0], b)

@@ -36,10 +36,14 @@ class Row:
     def mean(self, field: str, task: str) -> float:
         return float(np.mean([getattr(line, field) for line in self.lines[task]]))
 
+    def nll_of_seeds(self, task: str) -> np.ndarray:
+        """The mean over evaluation tasks, `[seeds]`, in the order of the seeds."""
+        return np.array([line.nll for line in sorted(self.lines[task], key=lambda line: line.seed)])
+
     def nll_and_error(self, task: str) -> tuple[float, float]:
         """The error is over seeds; where there is one seed only, over evaluation tasks."""
-        lines = self.lines[task]
-        return mean_and_error(np.array([line.nll for line in lines]) if len(lines) > 1 else self.nll[task])
+        seeds = self.nll_of_seeds(task)
+        return mean_and_error(seeds if len(seeds) > 1 else self.nll[task])
 
 
 def report(results: Path, pictures: Path | None = None) -> str:
@@ -63,12 +67,16 @@ def report(results: Path, pictures: Path | None = None) -> str:
 
 
 def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """For each pair of models the mean difference in NLL, first minus second, and the p-value of a paired t-test over
-    the evaluation tasks."""
+    """For each pair of models the mean difference in NLL, first minus second, and the p-value of a paired t-test: over
+    seeds, which share their training tasks, where both have as many and more than one; else over the evaluation tasks.
+    """
     pairs = {}
     for a, b in itertools.permutations(rows, 2):
-        test = scipy.stats.ttest_rel(a.nll[task], b.nll[task])
-        pairs[a.model, b.model] = float(np.mean(a.nll[task] - b.nll[task])), float(test.pvalue)
+        samples = a.nll_of_seeds(task), b.nll_of_seeds(task)
+        if len(samples[0]) != len(samples[1]) or len(samples[0]) == 1:
+            samples = a.nll[task], b.nll[task]
+        test = scipy.stats.ttest_rel(*samples)
+        pairs[a.model, b.model] = float(np.mean(samples[0] - samples[1])), float(test.pvalue)
     return pairs
 
 
@@ -123,8 +131,8 @@ def _of_task(references, models, task, tasks):
     text = heading + _scores([*references, *models], task, with_curve=task == tasks[0])
     if len(models) > 1:
         text += (
-            "\nDifference in NLL, row minus column; **bold**: p < 0.05 in a paired t-test over the evaluation tasks, "
-            f"of these trained networks.\n\n{_tests(models, task)}"
+            "\nDifference in NLL, row minus column; **bold**: p < 0.05 in a paired t-test of the two over "
+            f"{_paired(models)}.\n\n{_tests(models, task)}"
         )
     return text
 
@@ -206,6 +214,15 @@ def _by_task(rows, tasks):
             + [_plus_minus(*own) + ("" if other is None else f" ({other:.2f})") for own, other in figures]
         )
     return table(["", *tasks], cells)
+
+
+def _paired(models):
+    """What the tests are over."""
+    seeds = {row.first.seeds for row in models}
+    tasks = "the evaluation tasks, of these trained networks"
+    if seeds == {1}:
+        return tasks
+    return "seeds" if len(seeds) == 1 else f"seeds where both have as many, else over {tasks}"
 
 
 def _tests(models, task):

@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -68,12 +69,10 @@ def run_of(table: Table, model: str, tasks: int, steps: int, seeds: int) -> Run:
 def prepare(table: Table, tasks: int, results: Path, log: Callable[[str], None] = print) -> Benchmark:
     """Draws the evaluation tasks, and scores the references on them where no results of theirs are there yet.
 
-    References are of Gaussian processes: other tasks have none. Tasks without a target (a draw that broke down, a part
-    of a field without values) are left out.
+    References are of Gaussian processes: other tasks have none. Others stand in for tasks without a target (a draw that
+    broke down, a part of a field without values).
     """
-    drawn = {
-        name: _with_targets(*draw(sampler, tasks, EVALUATION_SEED), log) for name, sampler in table.evaluations.items()
-    }
+    drawn = {name: _with_targets(sampler, tasks, log) for name, sampler in table.evaluations.items()}
     floor: dict[str, np.ndarray] = {}
     known = table.gaussian_processes
     for model, title in {"bayes_floor": "Bayes floor", "oracle": "oracle GP"}.items() if known else ():
@@ -176,15 +175,20 @@ def run(
     )
 
 
-def _with_targets(batch, kernels, log):
-    """The tasks that have any target; the kernels they came from, if there are any."""
-    known = np.asarray(jnp.any(batch.mask_t, axis=1))
-    if known.all():
-        return batch, kernels
-    if not known.any():
-        raise ValueError(f"None of the {len(known):,} evaluation tasks has a target: there is nothing to score.")
-    log(f"{np.sum(~known):,} of {len(known):,} evaluation tasks have no target and are left out.")
-    return jax.tree.map(lambda a: a[known], (batch, kernels))
+def _with_targets(sampler, n, log):
+    """`n` tasks that have any target; the kernels they came from, if there are any."""
+    found = None
+    for seed in itertools.count(EVALUATION_SEED):
+        drawn = draw(sampler, n, seed)
+        known = np.asarray(jnp.any(drawn[0].mask_t, axis=1))
+        if not known.any():
+            raise ValueError(f"None of the {n:,} evaluation tasks has a target: there is nothing to score.")
+        if found is None and not known.all():
+            log(f"{np.sum(~known):,} of {n:,} evaluation tasks have no target: others stand in for them.")
+        sound = jax.tree.map(lambda a, known=known: a[known], drawn)
+        found = sound if found is None else jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], found, sound)
+        if len(found[0].mask_t) == n:
+            return found
 
 
 def _few(batch: Task) -> Task:

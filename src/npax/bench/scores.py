@@ -11,8 +11,9 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
 from ..inference import Lattice, Tiled
+from ..inference.grids import wide_enough
 from ..likelihoods import Categorical, OneHotCategorical, marginals, noiseless
-from ..models import AbstractNeuralProcess, ConvCNP
+from ..models import AbstractNeuralProcess
 from ..task import Task
 from ..tasks import AbstractGPTask, AbstractTasks
 
@@ -95,8 +96,7 @@ def score_model(tasks: AbstractTasks, batch: Task, model: AbstractNeuralProcess,
     many a task has; a context of more than `EXACT` points, or any that is to be `tiled`, is seen in tiles, so that time
     is bounded too.
     """
-    if isinstance(model, ConvCNP):
-        model = model.covering(max(model.grid.extent, 2 * float(jnp.abs(batch.xc).max())))
+    model = wide_enough(model, np.asarray(batch.xc))
     if tiled or batch.xc.shape[1] > EXACT:
         return _score_tiled(model, batch)
     groups = range(0, batch.xc.shape[0], GROUP)

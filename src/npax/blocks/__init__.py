@@ -25,6 +25,7 @@ from .pyramid import Level as Level, pull_push as pull_push, pyramid as pyramid
 from .pyramid_unet import PyramidUNet as PyramidUNet
 from .set_conv import Grid as Grid, SetConv as SetConv
 from .stack import (
+    appended as appended,
     read_memories as read_memories,
     scan_blocks as scan_blocks,
     split_last as split_last,

@@ -49,8 +49,7 @@ def write_memories(stack: Any, zc: Float[Array, "nc size"], xc: Float[Array, "nc
         return block.update(zc, xc, memory), memory
 
     zc, memories = scan_blocks(through, zc, blocks)
-    end = last.memorise(zc, xc, mask)
-    return jax.tree.map(lambda m, end: jnp.concatenate([m, end[None]]), memories, end)
+    return appended(memories, last.memorise(zc, xc, mask))
 
 
 def write_one_more(stack: Any, memories: Any, z: Float[Array, "1 size"], x: Float[Array, "1 dx"], slot: Any) -> Any:
@@ -134,6 +133,11 @@ def split_last(stacked: Any) -> tuple[Any, Any]:
     arrays, rest = eqx.partition(stacked, eqx.is_array)
     first, last = jax.tree.map(lambda a: a[:-1], arrays), jax.tree.map(lambda a: a[-1], arrays)
     return eqx.combine(first, rest), eqx.combine(last, rest)
+
+
+def appended(stacked: Any, last: Any) -> Any:
+    """What `split_last` took apart, or anything like it, in one stack again."""
+    return jax.tree.map(lambda a, last: jnp.concatenate([a, last[None]]), stacked, last)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
 from .buckets import bucket, pad
+from .grids import wide_enough
 from .predict import to_model
 from .progress import Progress
 
@@ -67,6 +68,7 @@ def sample(
     yc = _values(model, yc, xc, "yc", "xc")
     if len(xt) == 0:
         return jnp.zeros((n, 0, yc.shape[1]))
+    model = wide_enough(model, np.concatenate([xc, xt]))
     size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
@@ -102,6 +104,7 @@ def autoregressive_log_prob(
     """
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc, yt = _values(model, yc, xc, "yc", "xc"), _values(model, yt, xt, "yt", "xt")
+    model = wide_enough(model, np.concatenate([xc, xt]))
     size, slots = bucket(len(xc)), bucket(len(xt))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))

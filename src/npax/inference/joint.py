@@ -8,6 +8,7 @@ import numpy as np
 
 from .autoregressive import sample
 from .buckets import bucket, pad
+from .grids import wide_enough
 from .normalise import HALF_SPAN
 from .predict import Exact, Prediction, moments, to_model
 from .progress import Progress
@@ -124,10 +125,12 @@ def _responses(predictor, positions, j, unit):
     else:
         contexts, local, std = predictor.contexts, predictor.frame(positions), 1.0
         reached = np.ones(len(positions), bool)
-    xt = pad(to_model(predictor.model, local), bucket(len(local)))
+    xt = to_model(predictor.model, local)
     columns = []
     for _, *context in contexts:
-        found = np.asarray(_response(predictor.model, tuple(context), xt, jnp.asarray(j)), np.float64)[: len(local)]
+        model = wide_enough(predictor.model, np.concatenate([context[0], xt]))
+        slots = pad(xt, bucket(len(xt)))
+        found = np.asarray(_response(model, tuple(context), slots, jnp.asarray(j)), np.float64)[: len(xt)]
         columns.append(found)
     std = std * np.concatenate([context.standardiser.std for context in contexts], axis=-1)
     return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(std / unit), np.nan)

@@ -34,6 +34,9 @@ class NP(AbstractLatentNeuralProcess):
 
     **Cost:** that of `CNP`, twice for the context; decoding once per draw of $z$.
 
+    **Good values:** the paper's `likelihood` has standard deviations of at least 0.1, `HeteroscedasticGaussian(dy,
+    min_std=0.1)`; the default, 1e-4, is that of all models here and lets tasks with little noise be compared.
+
     **Pitfalls:** the predictive distribution is a mixture: its log-likelihood is not that of averaged activations.
     """
 

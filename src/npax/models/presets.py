@@ -95,7 +95,7 @@ def banp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) 
 
 
 def rcnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> RCNP:
-    """RCNP at the size of `cnp`."""
+    """RCNP at the size of `cnp`: three hidden layers of width 256 where TE (App. F) has five, of fewer parameters."""
     return RCNP(dx, dy, encoder=(256, 256, 256), size=256, decoder=(256, 256, 256, 256), likelihood=likelihood, key=key)
 
 

@@ -9,9 +9,11 @@ from ..blocks import (
     KRBlock,
     LayerNorm,
     TransformerBlock,
+    appended,
     kr_stack,
     read_memories,
     scan_blocks,
+    split_last,
     transformer_stack,
 )
 from ..likelihoods import AbstractLikelihood
@@ -158,14 +160,18 @@ class PTTNP(AbstractConditionalNeuralProcess):
         xc, yc, mask = clean(self, xc, yc, mask)
         nowhere, all_of_them = _without_place(self.pseudo_tokens, xc)
 
+        def told(u, zc, read, write):
+            u = read.update(u, nowhere, read.memorise(zc, xc, mask))
+            return u, write.memorise(u, nowhere, all_of_them)
+
         def through(carry, blocks):
             (u, zc), (read, write) = carry, blocks
-            u = read.update(u, nowhere, read.memorise(zc, xc, mask))
-            memory = write.memorise(u, nowhere, all_of_them)
+            u, memory = told(u, zc, read, write)
             return (u, write.update(zc, xc, memory)), memory
 
-        start = (self.pseudo_tokens, self.embed(context_features(xc, yc)))
-        return scan_blocks(through, start, (self.read_stack, self.write_stack))[1]
+        blocks, last = split_last((self.read_stack, self.write_stack))
+        (u, zc), memories = scan_blocks(through, (self.pseudo_tokens, self.embed(context_features(xc, yc))), blocks)
+        return appended(memories, told(u, zc, *last)[1])
 
     def decode(self, state, xt):
         return self.head(read_memories(self.write_stack, state, self.embed(target_features(xt, self.dy)), xt))

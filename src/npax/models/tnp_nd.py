@@ -15,9 +15,10 @@ from .tnp import TNPD
 class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     r"""Transformer neural process, non-diagonal (TNP-ND; Nguyen and Grover 2022): a joint Gaussian over all targets.
 
-    The tokens of `TNPD`; the covariance of two targets comes from features of their tokens (see `JointGaussian`), its
-    Cholesky factor gives likelihood and samples. Train it with `objectives.joint_and_single_nll`, as `fit` does by
-    default.
+    The tokens of `TNPD`; the covariance of two targets comes from features of their tokens (see `JointGaussian`, after
+    Markou et al. 2022), its Cholesky factor gives likelihood and samples. The paper has a network make a Cholesky
+    factor; with ours the covariance follows the order of the targets. Train it with `objectives.joint_and_single_nll`
+    (ours too; the paper: the joint likelihood alone), as `fit` does by default.
 
     **Arguments:** `dx`, `dy`; `rank`: width of the features; all else as for `TNPD`.
     **Cost:** that of `TNPD`; likelihood and samples O((nt dy)³) besides.
