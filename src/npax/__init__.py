@@ -77,14 +77,16 @@ _ESTIMATORS = ("NeuralProcessRegressor", "fill_gaps", "interpolate")
 
 
 def __getattr__(name):
-    """The estimators, when they are first asked for: scikit-learn imports pandas wherever that is installed."""
-    if name != "estimators" and name not in _ESTIMATORS:
-        raise AttributeError(f"module 'npax' has no attribute {name!r}")
+    """Estimators and plots, when they are first asked for: scikit-learn imports pandas wherever that is installed."""
     from importlib import import_module
 
+    if name == "plot":
+        return import_module(".plot", __name__)
+    if name != "estimators" and name not in _ESTIMATORS:
+        raise AttributeError(f"module 'npax' has no attribute {name!r}")
     estimators = import_module(".estimators", __name__)
     return estimators if name == "estimators" else getattr(estimators, name)
 
 
 def __dir__():
-    return sorted({*globals(), "estimators", *_ESTIMATORS})
+    return sorted({*globals(), "estimators", "plot", *_ESTIMATORS})

@@ -216,7 +216,7 @@ def test_the_largest_float_is_a_penalty_like_others(y):
         ({"bounds": [(0, 1, 2)]}, ValueError, "one pair for each coordinate"),
         ({"bounds": [("a", "b")]}, ValueError, "pairs of numbers"),
         ({"bounds": [(0, 1)] * 4}, ValueError, "up to 3 coordinates, got 4"),
-        ({"n_init": 0}, ValueError, "`n_init` must be at least 1"),
+        ({"n_init": 0}, ValueError, "`n_init` must be a whole number, at least 1"),
         ({"n_iter": -5}, ValueError, "`n_iter`.* must not be negative, got -5"),
         ({"acquisition": "pi"}, ValueError, '"ei", "ucb", "thompson"'),
         ({"acquisition": 3}, TypeError, "acquisition"),
@@ -278,3 +278,15 @@ def test_chance_looks_nowhere_closely(small):
     options = {"n_init": 2, "n_iter": 30, "model": small, "random_state": 0}
     result = minimize(quadratic, [(-1, 2)], acquisition=RandomSearch(), **options)
     assert np.max(np.diff(np.sort(result.x_iters[:, 0]))) < 3 / 32 * 3, "as even as a Sobol sequence"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "words"),
+    [
+        ({"model": "field-universal"}, ValueError, "`model` is one of pictures"),
+        ({"random_state": np.random.RandomState(0)}, TypeError, r"must be a seed or a `numpy\.random\.Generator`"),
+    ],
+)
+def test_arguments_that_would_mislead_are_refused(wrong, kind, words):
+    with pytest.raises(kind, match=words):
+        Optimizer(BRANIN, **wrong)

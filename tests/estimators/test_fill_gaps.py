@@ -98,7 +98,7 @@ def test_clear_errors(field, model):
         (ValueError, "not evenly spaced", lambda: npax.fill_gaps(field.assign_coords(lat=np.ones(10)), model=model)),
         (ValueError, "two dimensions", lambda: npax.fill_gaps(field, dims=["lat"], model=model)),
         (ValueError, "depth", lambda: npax.fill_gaps(field, dims=["lat", "depth"], model=model)),
-        (ValueError, "`y` must name", lambda: npax.fill_gaps(field.to_dataset(), model=model)),
+        (ValueError, "`y` must name", lambda: npax.fill_gaps(field.to_dataset().assign(ice=field), model=model)),
         (ValueError, "'ice'", lambda: npax.fill_gaps(field.to_dataset(), "ice", model=model)),
         (ValueError, "two dimensions", lambda: npax.fill_gaps(field, dims=["lat", "lat"], model=model)),
         (ValueError, r"sortby\('lat'\)", lambda: npax.fill_gaps(field.isel(lat=[1, 0, *range(2, 10)]), model=model)),
@@ -111,3 +111,38 @@ def test_clear_errors(field, model):
     ):
         with pytest.raises(error, match=match):
             call()
+
+
+def test_time_is_no_side_of_a_picture(field, model):
+    """Wherever it stands, by its dates or by its name; unless one says so."""
+    expected = npax.fill_gaps(field, model=model).sst_mean
+    last = field.transpose("lat", "lon", "time")
+    for given in (last, last.drop_vars("time")):
+        assert np.array_equal(npax.fill_gaps(given, model=model).sst_mean.transpose(*field.dims), expected, True)
+    flat = last.expand_dims("level", -1)[:, 0]
+    with pytest.raises(ValueError, match=r"`dims` must be two dimensions of `field`, got \['lat'\]"):
+        npax.fill_gaps(flat.squeeze("level").expand_dims("month"), model=model)
+    assert npax.fill_gaps(flat, dims=("lat", "time"), model=model).sst_mean.dims == ("lat", "time", "level")
+
+
+@pytest.mark.parametrize("attribute", ["_FillValue", "missing_value"])
+def test_numbers_that_stand_for_what_is_missing_are_refused(attribute, field, model):
+    undecoded = field.fillna(-9999.0).assign_attrs({attribute: -9999.0})
+    with pytest.raises(ValueError, match=rf"`field` holds -9999, its attribute `{attribute}`, \d+ times in 'sst'"):
+        npax.fill_gaps(undecoded, model=model)
+    table = {"x": ["lat", "lon"], "y": "sst", "model": untrained.small()}
+    with pytest.raises(ValueError, match="`observations` holds -9999"):
+        npax.interpolate(undecoded[0], {"lat": [49.0], "lon": [1.0]}, **table)
+    decoded = xr.decode_cf(undecoded.to_dataset()).sst
+    assert np.array_equal(
+        npax.fill_gaps(decoded, model=model).sst_mean, npax.fill_gaps(field, model=model).sst_mean, True
+    )
+
+
+def test_the_only_variable_needs_no_name(field, model):
+    alone = npax.fill_gaps(field.to_dataset(), model=model)
+    assert np.array_equal(alone.sst_mean, npax.fill_gaps(field, model=model).sst_mean, True)
+    with pytest.raises(ValueError, match="`y` must name the variable to fill; the dataset has 'sst', 'other'"):
+        npax.fill_gaps(field.to_dataset().assign(other=field), model=model)
+    with pytest.raises(TypeError, match="An array becomes one by"):
+        npax.fill_gaps(field.to_numpy(), model=model)

@@ -182,7 +182,7 @@ def test_refusals(table, points, small):
         interpolate(table, table[["lat"]], small)
     with pytest.raises(ValueError, match="`target` has no 'lat'"):
         interpolate(table, {"lon": LON}, small)
-    with pytest.raises(ValueError, match="longitude first"):
+    with pytest.raises(ValueError, match="longitude comes first"):
         npax.interpolate(table, table, ["lat", "lon"], "temp", coords="latlon", model=small)
     with pytest.raises(ValueError, match="`y` must name"):
         npax.interpolate(table, table, model=small)
@@ -314,3 +314,85 @@ def test_an_empty_axis_gives_an_empty_map(points, small, options, tmp_path):
     given = {"store": tmp_path / "empty.zarr"} if "store" in options else {}
     out = interpolate(points, grid, small, **given)
     assert out["temp_mean"].shape == out["temp_std"].shape == (0, 7)
+
+
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+@pytest.mark.parametrize("chunks", [{}, {"row": 2}])
+def test_places_without_coordinates_have_no_prediction(table, small, strategy, chunks):
+    """A swath has pixels whose place is not known."""
+    lon, lat = np.meshgrid(LON, LAT)
+    whole = xr.Dataset({"lon": (("row", "column"), lon), "lat": (("row", "column"), lat)})
+    lon[0, 1] = lat[3, 2] = np.nan
+    swath = xr.Dataset({"lon": (("row", "column"), lon), "lat": (("row", "column"), lat)})
+    found, full = (interpolate(table, t, small, strategy=strategy, tile_size=16) for t in (swath.chunk(chunks), whole))
+    missing = np.isnan(lon) | np.isnan(lat)
+    for name in ("temp_mean", "temp_std"):
+        assert np.array_equal(np.isnan(found[name]), missing)
+        assert np.allclose(found[name].to_numpy()[~missing], full[name].to_numpy()[~missing], atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "x, y", [(["lon", "lat"], "lon"), (["lon", "lon"], "temp"), (["lon", "lat"], ["temp", "temp"])]
+)
+def test_columns_are_named_once(x, y, table, small):
+    with pytest.raises(ValueError, match="must name every column once"):
+        npax.interpolate(table, {"lon": LON, "lat": LAT}, x, y, model=small)
+
+
+def test_a_table_of_another_library_is_named(small):
+    with pytest.raises(TypeError, match=r"got test_geo\.Frame\. Pass `observations.to_pandas\(\)`"):
+        npax.interpolate(Frame({}), {"lon": LON, "lat": LAT}, ["lon", "lat"], "temp", model=small)
+
+
+class Frame:
+    """A table that is none of pandas, such as polars has: with names, and numbers where there were dates."""
+
+    def __init__(self, columns):
+        self.table = columns
+        self.columns = [*columns]
+
+    def __getitem__(self, name):
+        return self.table[name]
+
+    def __len__(self):
+        return len(next(iter(self.table.values())))
+
+    @property
+    def shape(self):
+        return len(self), len(self.columns)
+
+    def __array__(self, dtype=None, copy=None):
+        columns = [
+            np.asarray(a).astype(object if np.asarray(a).dtype.kind in "OU" else float) for a in self.table.values()
+        ]
+        return np.stack(columns, axis=1).astype(dtype)
+
+    def to_pandas(self):
+        return pd.DataFrame(self.table)
+
+
+def test_dates_and_text_of_tables_of_other_libraries_are_refused(small, rng):
+    numbers, y = {"lon": rng.normal(size=5), "lat": rng.normal(size=5)}, rng.normal(size=5)
+    reg = npax.NeuralProcessRegressor(small)
+    reg.fit(Frame(numbers), y)
+    with pytest.raises(ValueError, match=r"holds dates or durations \(columns 'time'\)"):
+        reg.fit(Frame({**numbers, "time": np.arange("2020-01-01", "2020-01-06", dtype="M8[D]")}), y)
+    with pytest.raises(ValueError, match=r"must be numbers: .*\(columns kind\)"):
+        reg.fit(Frame({**numbers, "kind": list("abcde")}), y)
+
+
+def test_the_estimator_reads_the_names_of_columns(table, small):
+    """As `interpolate` does: the order on the sphere, and degrees on a plane."""
+    with pytest.raises(ValueError, match=r"longitude comes first, then latitude; got .*lat.*lon"):
+        npax.NeuralProcessRegressor(small, coords="latlon").fit(table[["lat", "lon"]], table["temp"])
+    wide = table.assign(lon=table["lon"] * 30)
+    with pytest.warns(PlanarDegrees, match="'lon' and 'lat' look like degrees"):
+        npax.NeuralProcessRegressor(small).fit(wide[["lon", "lat"]], table["temp"])
+
+
+def test_a_setting_changed_after_fit_counts_at_the_next(table, small):
+    X = table[["lon", "lat"]].to_numpy()
+    reg = npax.NeuralProcessRegressor(small).fit(X, table["temp"])
+    before = reg.predict(X[:3])
+    assert np.array_equal(reg.set_params(coords="latlon").predict(X[:3]), before)
+    assert not np.array_equal(reg.fit(X, table["temp"]).predict(X[:3]), before)

@@ -116,7 +116,7 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
     assert [step for step, _ in reg.finetuned_.validation] == [*range(9)]
     assert reg.model_ is reg.finetuned_.model and np.isfinite(reg.predict(X[:5])).all()
     assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
-    with pytest.raises(ValueError, match="`finetune` must be a number of steps"):
+    with pytest.raises(ValueError, match="`finetune` must be a whole number of steps"):
         reg.fit(X, y, finetune=-1)
     with pytest.raises(ValueError, match="`gaps` say what to fine-tune on, and `finetune` is 0"):
         reg.fit(X, y, gaps=npax.training.RoundGaps())
@@ -289,7 +289,7 @@ def test_bad_requests(reg, data):
     for q in (0.0, [0.5, 1.0], [[0.5]]):
         with pytest.raises(ValueError, match="`q` must be probabilities"):
             reg.predict_quantiles(Xs, q)
-    with pytest.raises(ValueError, match="`n_samples` must be at least 1"):
+    with pytest.raises(ValueError, match="`n_samples` must be a whole number, at least 1"):
         reg.sample_y(Xs, 0)
 
 

@@ -42,7 +42,7 @@ def test_a_second_fit_alike_compiles_nothing():
 
     train(4, objective=objective)
     first = len(traced)
-    train(4, objective=objective, tasks=Sines(broken=0.5), key=jr.key(4))
+    train(4, objective=objective, tasks=Sines(broken=0.1), key=jr.key(4))
     assert len(traced) == first > 0
     train(6, objective=objective)  # another schedule
     assert len(traced) > first
@@ -110,7 +110,8 @@ def test_broken_tasks_are_skipped_and_counted():
 
 
 def test_only_broken_tasks_leave_the_model_as_it_was():
-    result = train(tasks=Sines(broken=1.0))
+    with pytest.warns(RuntimeWarning, match="All of the 24 steps were skipped"):
+        result = train(tasks=Sines(broken=1.0))
     assert result.skipped == 24
     assert fingerprint(result.model) == fingerprint(tiny(jr.split(jr.key(3))[0]))
 
@@ -326,3 +327,16 @@ def test_a_checkpoint_of_other_tasks_or_by_other_means_is_refused(other, tmp_pat
     assert train(6, checkpoint=tmp_path).steps == 6
     with pytest.raises(ValueError, match=r"holds a run of another model|belongs to another model, optimiser"):
         train(6, checkpoint=tmp_path, **other)
+
+
+def test_when_to_evaluate_needs_what_to_evaluate():
+    with pytest.raises(ValueError, match="`evaluate_every`=2 needs `evaluate`"):
+        train(2, evaluate_every=2)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((5,), (5,), (3,), (3,)), ((5, 1), (4, 1), (3, 1), (3, 1)), ((5, 1), (5, 1), (3, 1), (2, 1))]
+)
+def test_tasks_of_shapes_that_do_not_fit_are_refused(shapes):
+    with pytest.raises(ValueError, match=r"must have the shape \[n, dx\], a row for each point"):
+        npax.Task.of(*map(np.zeros, shapes))

@@ -1,6 +1,7 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
 import warnings
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from scipy.optimize import Bounds, OptimizeResult
 
 from ..inference.buckets import pad, wide_bucket
 from ..inference.normalise import HALF_SPAN
-from ..models import AbstractNeuralProcess
+from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
 from .surrogate import Evaluations, ModelSurrogate
@@ -80,8 +81,12 @@ class Optimizer:
         random_state=None,
     ):
         self.low, self.high = _checked_bounds(bounds)
-        if n_init < 1:
-            raise ValueError(f"`n_init` must be at least 1, got {n_init}.")
+        if not isinstance(n_init, Integral) or n_init < 1:
+            raise ValueError(f"`n_init` must be a whole number, at least 1; got {n_init!r}.")
+        if isinstance(random_state, np.random.RandomState):
+            raise TypeError(
+                "`random_state` must be a seed or a `numpy.random.Generator`, got a `numpy.random.RandomState`."
+            )
         self.n_init = n_init
         self.acquisition = acquisition_named(acquisition) if isinstance(acquisition, str) else acquisition
         if not isinstance(self.acquisition, AbstractAcquisition):
@@ -313,4 +318,8 @@ def _model(model) -> AbstractNeuralProcess:
                 f"got {type(model).__name__}."
             )
         return _model(getattr(model, "model_", model.model))  # fine-tuned, perhaps
+    if isinstance(model, GridConvCNP):
+        raise ValueError(
+            '`model` is one of pictures, and evaluations are points: choose one of points, such as "gp-universal".'
+        )
     return model

@@ -26,11 +26,18 @@ def fill(
         str, typer.Option(help="A pretrained model of pictures or a file of weights.")
     ] = "field-universal",
     finetune: Annotated[
-        int, typer.Option(min=0, metavar="STEPS", help="Adapt the model to the field first; 100 is good.")
+        int,
+        typer.Option(
+            min=0,
+            metavar="STEPS",
+            help="Adapt the model to gaps like those of the field, cut into it; 100 is usual. Score it: it may lose.",
+        ),
     ] = 0,
     dims: Annotated[
         tuple[str, str] | None,
-        typer.Option(help="The two dimensions of a picture.", metavar="ROWS COLUMNS", show_default="the last two"),
+        typer.Option(
+            help="The two dimensions of a picture.", metavar="ROWS COLUMNS", show_default="the last two not of time"
+        ),
     ] = None,
     noise: Noise = True,
 ) -> None:
@@ -64,6 +71,7 @@ def fill(
             raise ValueError(f"'{field}' has no variable '{y}'; it has: {', '.join(map(str, found.data_vars))}.")
 
         from ..estimators import fill_gaps
+        from ..estimators.fill import picture_dims
 
         options = {"model": model, "finetune": finetune, "include_noise": noise, "progress": err.is_terminal}
         filled = fill_gaps(found, y, dims=dims, **options)
@@ -72,7 +80,7 @@ def fill(
             tables.write(filled, output)
             out.print(f"filled: {output}", soft_wrap=True)
         if plot is not None:
-            down, across = map(str, filled[f"{y}_mean"].dims[-2:] if dims is None else dims)
+            down, across = map(str, picture_dims(filled[f"{y}_mean"]) if dims is None else dims)
             first = {dim: 0 for dim in filled.dims if dim not in (down, across)}
             rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())
             observed = places(filled, across)[columns], places(filled, down)[rows]

@@ -21,6 +21,9 @@ def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
 
 def refuse_dates_in(table: Any, where: str) -> None:
     """The same for an array `[n]` or `[n d]`, or a table with names."""
+    if hasattr(table, "columns") and not hasattr(table, "iloc"):  # of polars: as an array dates would be numbers
+        refuse_dates(((name, table[name]) for name in table.columns), where)
+        return
     values = _array(table)
     if values.ndim in (1, 2):
         columns = np.atleast_2d(values.T)

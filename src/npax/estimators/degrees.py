@@ -20,6 +20,12 @@ class PlanarDegrees(UserWarning):
     """
 
 
+def refuse_latitude_first(x: Sequence[Hashable]) -> None:
+    """**Raises** `ValueError` where by its name the first of two columns on the sphere is a latitude."""
+    if len(x) == 2 and str(x[0]).lower().startswith("lat"):
+        raise ValueError(f'With `coords="latlon"`, longitude comes first, then latitude; got {[*x]}.')
+
+
 def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray, *, stacklevel: int) -> None:
     """Warns where columns `[n d]` of the names `x` are such degrees."""
     names = [str(name).lower() for name in x]

@@ -13,12 +13,15 @@ from ..inference.progress import Progress
 from ..models import GridConvCNP
 from ..serialise import load
 from ..training import finetune_pictures
-from .dates import refuse_dates
+from .dates import are_dates, refuse_dates
 from .grid import moment_attributes, require, xarray
+from .missing import refuse_undecoded
 
 if TYPE_CHECKING:
     import xarray as xr
 
+TIMES = ("time", "t", "date", "month", "year", "step")
+"""What a dimension is called that is none of a picture's, unless one says so; as one that has dates."""
 UNEVEN = 0.05
 """How much the steps between coordinates may differ, as a share of their median."""
 
@@ -46,9 +49,10 @@ def fill_gaps(
 
     **Arguments:**
 
-    - `field`: a DataArray, or a Dataset with the variable `y`, on an evenly spaced grid. Chunked by dask it is filled
-      lazily, a picture at a time, under any scheduler. Several variables take a call each; `xarray.merge` joins them.
-    - `dims`: the two dimensions of a picture; default: the last two.
+    - `field`: a DataArray, or a Dataset with the variable `y` (or only one), on an evenly spaced grid. Chunked by dask
+      it is filled lazily, a picture at a time, under any scheduler. Several variables take a call each; `xarray.merge`
+      joins them.
+    - `dims`: the two dimensions of a picture; default: both, or of more the last two that are not of time.
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
     - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
@@ -65,26 +69,35 @@ def fill_gaps(
     that reaches far to the north a pixel is not the same width everywhere. For scattered data, uneven grids and other
     places than the pixels, `npax.interpolate`.
 
-    **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions,
-    coordinates that are not evenly spaced, the name of a model of another kind; `TypeError` for what is not xarray's,
-    or such a model itself.
+    **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions, values
+    that stand for what is missing (`_FillValue`), coordinates that are not evenly spaced, the name of a model of
+    another kind; `TypeError` for what is not xarray's, or such a model itself.
     """
     xr = xarray()
     if isinstance(field, xr.Dataset):
-        if y is None:
+        if y is None and len(field.data_vars) != 1:
             raise ValueError(f"`y` must name the variable to fill; the dataset has {', '.join(map(repr, field))}.")
+        y = next(iter(field.data_vars)) if y is None else y
+        if not isinstance(y, Hashable):
+            raise TypeError(f"`y` must be the name of one variable, got {y!r}; several take a call each.")
         require(field.data_vars, [y], "field")
         field = field[y]
     if not isinstance(field, xr.DataArray):
-        raise TypeError(f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}.")
+        raise TypeError(
+            f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}. An array becomes one by "
+            '`xarray.DataArray(array, dims=("y", "x"))`.'
+        )
     name = field.name if y is None else y
     name = "y" if name is None else name
     refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
     if field.dtype.kind in "SUc":
         raise ValueError(f"`field` must hold numbers, got {field.dtype}.")
-    dims = list(tuple(field.dims)[-2:] if dims is None else dims)
+    refuse_undecoded(field, name, "`field`")
+    dims = list(picture_dims(field) if dims is None else dims)
     if len(set(dims)) != 2 or len(dims) != 2:
-        raise ValueError(f"`dims` must be two dimensions of `field`, got {dims}.")
+        raise ValueError(
+            f"`dims` must be two dimensions of `field`, got {dims}; it has {', '.join(map(repr, field.dims))}."
+        )
     require(field.dims, dims, "field")
     for dim in dims:
         _check_even(field, dim)
@@ -118,6 +131,15 @@ def fill_gaps(
         part.attrs = moment_attributes(kind, name, field.attrs)
     named = str(model) if isinstance(model, str | Path) else ""
     return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
+
+
+def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
+    """The last two dimensions that are not of time, if there are others than two; fewer where there are fewer."""
+
+    def of_time(dim):
+        return str(dim).lower() in TIMES or (dim in field.coords and are_dates(field[dim][:1]))
+
+    return tuple(dim for dim in field.dims if len(field.dims) == 2 or not of_time(dim))[-2:]
 
 
 def _check_even(field, dim):

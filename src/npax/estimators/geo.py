@@ -13,10 +13,10 @@ from sklearn.utils import check_array
 from ..inference import Exact, Tiled
 from ..training import AbstractGaps
 from .dates import refuse_dates
-from .degrees import warn_of_degrees
+from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .grid import Grid, moment_attributes, points, require
-from .missing import refuse_missing
+from .missing import refuse_missing, refuse_undecoded
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ def interpolate(
       what is lazy in them is computed. Values along a dimension that none of `x` has (times) are repeated observations
       of the same places, with a warning.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
-      include `x` (regular, curvilinear or points); or the coordinates alone, as a mapping from name to values.
+      include `x` (regular, curvilinear or points; NaN where a coordinate is); or the coordinates alone, as a mapping
+      from name to values.
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
@@ -88,12 +89,14 @@ def interpolate(
             "`target` must be in memory where it is a table, got a dask DataFrame: pass `target.compute()`. "
             "Of xarray's kinds lazy ones are answered lazily."
         )
-    if coords == "latlon" and len(x) == 2 and str(x[0]).lower().startswith("lat"):
-        raise ValueError(f'With `coords="latlon"`, `x` names longitude first, then latitude; got {x}.')
+    if coords == "latlon":
+        refuse_latitude_first(x)
     ys = _names(y, observations)
     for argument, names in (("x", x), ("y", ys)):
         if not names:
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
+    if len({*x, *ys}) < len(x) + len(ys):
+        raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
     places = _places(table, x, "observations")
@@ -128,12 +131,16 @@ def _table(observations, x, ys):
         require(observations.columns, [*x, *ys], "observations")
         return (observations[[*x, *ys]].compute() if _lazy_table(observations) else observations), {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
+        kind = type(observations)
+        remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
         raise TypeError(
             "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
-            f"got {type(observations).__name__}."
+            f"got {kind.__module__}.{kind.__name__}.{remedy}"
         )
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
     require(dataset.variables, [*x, *ys], "observations")
+    for name in ys:
+        refuse_undecoded(dataset[name], name, "`observations`")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
     _warn_of_repeats(dataset, x, ys)
     keep = [*ys, *(name for name in x if name not in dataset.coords)]
@@ -176,7 +183,8 @@ def _look_around(reg, grid):
     """Warns of extrapolation."""
     if not grid.lazy:
         places = np.asarray(grid.some(LOOKED_AT), np.float64)
-        far, whole = reg._far(places), len(places) == grid.size
+        whole = len(places) == grid.size
+        far = reg._far(_known(places))
         far = far if whole else round(far / max(len(places), 1) * grid.size)
         warn_of_extrapolation(far, grid.size, stacklevel=3, about="" if whole else "About ")
 
@@ -211,10 +219,18 @@ def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]
 
 
 def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:
-    """Means and standard deviations, `[n 2 dy]`."""
-    places = check_array(places, dtype="float64", ensure_min_samples=0, input_name="target")
-    prediction = predictor(places)
-    return np.concatenate([prediction.mean, prediction.std(include_noise)], axis=1)
+    """Means and standard deviations, `[n 2 dy]`; NaN at places with a coordinate that is NaN, as swaths have them."""
+    places = check_array(
+        places, dtype="float64", ensure_min_samples=0, ensure_all_finite="allow-nan", input_name="target"
+    )
+    there = ~np.isnan(places).any(axis=1)
+    prediction = predictor(places[there])
+    moments = np.concatenate([prediction.mean, prediction.std(include_noise)], axis=1)
+    if there.all():
+        return moments
+    whole = np.full((len(places), moments.shape[1]), np.nan)
+    whole[there] = moments
+    return whole
 
 
 def _lazy(predictor, grid, include_noise) -> Any:
@@ -238,7 +254,7 @@ def _lazy(predictor, grid, include_noise) -> Any:
             else axis.isel({d: region[d] for d in axis.dims})
             for axis in axes
         ]
-        part = predictor.part(grid.points(region)).of(None) if in_parts else None
+        part = predictor.part(_known(grid.points(region))).of(None) if in_parts else None
         about = _Block(part, dims, tuple(axis.dims for axis in axes), include_noise)
         layer[(name, *index, 0)] = (about, f"{name}-shared", *columns)
     graph = HighLevelGraph.from_collections(name, layer, [axis.data for axis in axes if axis.chunks])
@@ -246,6 +262,10 @@ def _lazy(predictor, grid, include_noise) -> Any:
     chunks = (*(grid.chunks[d] for d in dims), (moments,))
     array: Any = da.Array
     return array(graph, name, chunks, dtype=np.float64)
+
+
+def _known(places):
+    return places[~np.isnan(places).any(axis=1)]
 
 
 class _Block:

@@ -1,8 +1,12 @@
-"""Coordinates have to be there; values may be missing."""
+"""Coordinates have to be there; values may be missing, and are NaN then."""
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 import numpy as np
+
+MARKS = ("_FillValue", "missing_value")
+"""Attributes that say which number stands for what is missing; decoding makes it NaN, and takes them away."""
 
 
 def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) -> None:
@@ -13,3 +17,18 @@ def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) ->
         rows = f"{np.sum(bad.any(axis=1)):,} of {len(bad):,} rows"
         columns = ", ".join(repr(name) for name, column in zip(names, bad.T, strict=True) if column.any())
         raise ValueError(f"{where} contains NaN or infinity in {rows} (columns {columns}). Leave these rows out.")
+
+
+def refuse_undecoded(variable: Any, name: Hashable, where: str) -> None:
+    """**Raises** `ValueError` where an array of xarray's, in memory, holds the number that by its own attributes stands
+    for what is missing."""
+    if variable.chunks:
+        return
+    for attribute in MARKS:
+        mark = np.atleast_1d(variable.attrs.get(attribute, np.nan))
+        count = np.count_nonzero(np.isin(variable.to_numpy(), mark[mark == mark]))
+        if count:
+            raise ValueError(
+                f"{where} holds {mark[0]:g}, its attribute `{attribute}`, {count:,} times in {name!r}: what is missing "
+                f"must be NaN. Decode it, `xarray.decode_cf(...)`, or take `field.where(field != {mark[0]:g})`."
+            )

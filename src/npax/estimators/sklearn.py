@@ -18,6 +18,7 @@ from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from .dates import refuse_dates_in
+from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .missing import refuse_missing
 
@@ -114,13 +115,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
         if not isinstance(self.tile_size, Integral) or self.tile_size < 1:
             raise ValueError(f"`tile_size` must be a whole number of observations, at least 1; got {self.tile_size!r}.")
-        if finetune < 0:
-            raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
+        if not isinstance(finetune, Integral) or finetune < 0:
+            raise ValueError(f"`finetune` must be a whole number of steps, 0 for none; got {finetune!r}.")
         if gaps is not None and not finetune:
             raise ValueError(
                 "`gaps` say what to fine-tune on, and `finetune` is 0: give it a number of steps, say 200."
             )
         X, y = self._checked(X, y, reset=True)
+        self._check_names(X)
+        self.coords_ = self.coords
         self.model_, self.finetuned_ = _model(self.model, self.normalize), None
         if finetune:
             options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
@@ -166,8 +169,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Those of the normal distribution with the predicted mean and standard deviation, also where tiles overlap or the
         model predicts a mixture.
         """
-        levels = np.asarray(q, np.float64)
-        if levels.ndim > 1 or not np.all((levels > 0) & (levels < 1)):
+        levels = np.asarray(q)
+        if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q}.")
         X = self._targets(X)
         prediction = self._predictor(len(X))(X)
@@ -216,6 +219,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         warnings.warn(f"{lost}; they are left out.", DroppedRows, stacklevel=3)
         return X[finite], y[finite]
 
+    def _check_names(self, X):
+        names = list(getattr(self, "feature_names_in_", ()))
+        if self.coords == "latlon":
+            refuse_latitude_first(names)
+        elif self.coords == "planar":
+            warn_of_degrees(names, X, stacklevel=3)
+
     def _targets(self, X):
         check_is_fitted(self)
         X = self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
@@ -224,7 +234,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _far(self, X) -> int:
         """How many places lie so far outside the observations that intervals are too narrow there."""
-        return int(self._surroundings.miss(coordinates(self.coords).positions(X)).sum())
+        return int(self._surroundings.miss(coordinates(self.coords_).positions(X)).sum())
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(_unmasked, (X, *y))
@@ -238,14 +248,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 refuse_missing(values, getattr(X, "columns", range(values.shape[1])), "`X`")
             if "could not convert" not in str(error):
                 raise
-            text = [str(name) for name, kind in getattr(X, "dtypes", {}).items() if getattr(kind, "kind", "O") in "OSU"]
+            text = [str(name) for name in getattr(X, "columns", ()) if np.asarray(X[name]).dtype.kind in "OSU"]
             where = f" (columns {', '.join(text)})" if text else ""
             raise ValueError(
                 f"`X` and `y` must be numbers: {error}{where}. Encode text as numbers or leave it out."
             ) from error
 
     def _keep(self, X, y):
-        system = coordinates(self.coords)
+        system = coordinates(self.coords_)
         self._surroundings = system.surroundings(system.positions(X))  # raises before anything has changed
         self.X_, self.y_, self._predictors = X, y, {}
         self._predictor(len(X))
@@ -256,7 +266,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         strategy = choose(len(self.X_), nt, self.tile_size) if self.strategy == "auto" else self.strategy
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
-            context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords)
+            context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords_)
             options = {"progress": self.progress, "normalize": self.normalize}
             self._predictors[strategy] = (
                 Exact(*context, **options) if strategy == "exact" else Tiled(*context, size=self.tile_size, **options)

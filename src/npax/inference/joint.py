@@ -1,5 +1,7 @@
 """Joint predictions in the user's units: covariances and samples."""
 
+from numbers import Integral
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -54,7 +56,8 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     n, dy = prediction.mean.shape
     if n > LARGEST:
         raise ValueError(
-            f"A joint covariance takes at most {LARGEST} targets, got {n}. Ask for it in parts, or for `return_std`."
+            f"Joint covariances, and samples in tiles, take at most {LARGEST} targets, got {n}. Ask for them in parts, "
+            "or for standard deviations."
         )
     positions = predictor.coordinates.positions(x)
     responses = np.zeros((n, n, dy))
@@ -77,8 +80,8 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     **Cost**: of the first, `n nt` times that of conditioning on `nc + nt` points; of the other, that of `covariance`.
     The predictor's `progress` shows a bar.
     """
-    if n < 1:
-        raise ValueError(f"`n_samples` must be at least 1, got {n}.")
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"`n_samples` must be a whole number, at least 1; got {n!r}.")
     if isinstance(predictor, Tiled):
         prediction = predictor(x)
         unit = _unit(prediction)

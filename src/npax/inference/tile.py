@@ -192,6 +192,8 @@ class Tiled:
     def _cells_around(self, positions) -> list[Cell]:
         """The cells that reach the box around `positions [n d]`, in the time that these cells take."""
         points = self._clipped(positions)
+        if not len(points):
+            return []
         low, high = points.min(axis=0), points.max(axis=0)
         return list(bisect(self._box, (low + high)[None] / 2, np.arange(1), self._whole, around=(high - low) / 2))
 

@@ -52,12 +52,14 @@ def finetune(
     **Raises:** `ValueError` for fewer than 4 `size` observations, values that are not finite, and gaps that hide none
     or all.
     """
+    if not isinstance(model, AbstractNeuralProcess):
+        raise TypeError(f"`model` must be a model, such as `npax.load({str(model)!r})`; got {type(model).__name__}.")
     y = np.asarray(y)
     x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if len(x) < 4 * size:
         raise ValueError(
             f"Fine-tuning needs at least 4 times `size` observations, {4 * size:,}; got {len(x):,}. "
-            "Predict without it, or choose a smaller `size`."
+            "Predict without it, or choose a smaller `size` (of the estimators: `tile_size`)."
         )
     for name, value in {"steps": steps, "targets": targets, "batch_size": batch_size}.items():
         if value < 1:

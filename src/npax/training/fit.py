@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -144,6 +145,15 @@ def fit(
         raise ValueError(
             f"`seeds`={seeds} needs `model` to be a function of a key, so that each seed starts elsewhere."
         )
+    if drawn and not callable(model):
+        raise TypeError(f"`model` must be a model or a function of a key that makes one, got {model!r}.")
+    if not (optimizer is None or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))):
+        raise TypeError(
+            f"`optimizer` must be an optax transformation, such as `npax.training.adamw({steps}, 1e-3)`; got "
+            f"{optimizer!r}."
+        )
+    if evaluate_every is not None and evaluate is None:
+        raise ValueError(f"`evaluate_every`={evaluate_every} needs `evaluate`, the function to call.")
     curriculum = tasks if isinstance(tasks, Curriculum) else Curriculum((Stage(tasks, batch_size),))
     optimizer = muon(steps) if optimizer is None else optimizer
     mesh = global_mesh(devices)
@@ -188,6 +198,13 @@ def fit(
     if _program._cache_size() > PROGRAMS:  # pyright: ignore[reportAttributeAccessIssue]
         _program.clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
     state = here(state)
+    if np.all(np.asarray(state.skipped) == done):
+        warnings.warn(
+            f"All of the {done:,} steps were skipped, for no loss or gradient was finite: the model is the one that "
+            "came. Look for NaN or infinity in what `tasks` draws.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
         evaluations.append((done, evaluate(state.model)))
     return FitResult(
