@@ -396,3 +396,12 @@ def test_a_setting_changed_after_fit_counts_at_the_next(table, small):
     before = reg.predict(X[:3])
     assert np.array_equal(reg.set_params(coords="latlon").predict(X[:3]), before)
     assert not np.array_equal(reg.fit(X, table["temp"]).predict(X[:3]), before)
+
+
+def test_levels_of_an_index_are_columns(table, small):
+    """A table that came from xarray has its coordinates there."""
+    plain = interpolate(table, table, small)
+    indexed = table.set_index(["lon", "lat"])
+    found = interpolate(indexed, indexed, small)
+    assert found.index.equals(indexed.index)
+    assert np.array_equal(found["temp_mean"], plain["temp_mean"])

@@ -13,7 +13,7 @@ def demo(
     holdout: Annotated[float, typer.Option(help="Share of the profiles that is held out.")] = 0.1,
     model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
 ) -> None:
-    """Map the world's ocean temperature from 32,436 Argo floats, with uncertainty.
+    """Map the world's ocean temperature from 32,436 Argo profiles, with uncertainty.
 
     The data come with the package; no network and no GPU are needed. Prints how good the prediction is on held-out
     profiles, beside two usual methods, and writes the map.

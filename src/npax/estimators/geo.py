@@ -128,6 +128,7 @@ def _listed(names):
 def _table(observations, x, ys):
     """Observations as a DataFrame, and the attributes of each `y`."""
     if _framed(observations):
+        observations = _with_levels(observations, [*x, *ys])
         require(observations.columns, [*x, *ys], "observations")
         return (observations[[*x, *ys]].compute() if _lazy_table(observations) else observations), {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
@@ -169,9 +170,15 @@ def _framed(table):
     return hasattr(table, "iloc") and hasattr(table, "columns")
 
 
+def _with_levels(table, names):
+    """A DataFrame with those levels of its index as columns that are asked for, as xarray's `to_dataframe` has them."""
+    levels = [name for name in names if name not in table.columns and name in getattr(table.index, "names", ())]
+    return table.reset_index(levels) if levels else table
+
+
 def _at_points(reg, target, x, ys, include_noise):
-    require(target.columns, x, "target")
-    mean, std = reg.predict(_places(target, x, "target"), return_std=True, include_noise=include_noise)
+    places = _places(_with_levels(target, x), x, "target")
+    mean, std = reg.predict(places, return_std=True, include_noise=include_noise)
     out = target.copy()
     for i, name in enumerate(ys):
         out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
