@@ -118,7 +118,7 @@ def _write(found, floor, options, about):
     ]
     body = (
         f"TNP-KR: SA (`npax.models.presets.tnp_kr_sa`) on GP-1D RBF, {options.steps:,} steps of batch {BATCH}, one "
-        f"seed; {options.tasks:,} evaluation tasks, whose Bayes floor is {floor.mean():.3f}; published after 100,000 steps: "
+        f"seed; {options.tasks:,} evaluation tasks, whose Bayes floor is {floor.mean():.3f}; published, 100,000 steps: "
         f"{PUBLISHED}.\n\n{table(['', 'NLL', 'gap to the floor', 'seconds'], rows)}\n![Learning curves](ablation.png)\n"
     )
     write_markdown("ablation", "What lets TNP-KR: SA learn in few steps", body, about)
