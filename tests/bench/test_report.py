@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import re
+import subprocess
 import sys
 
 import numpy as np
@@ -12,7 +14,7 @@ from matplotlib.figure import Figure
 from npax.bench import Result, Run, read, report
 from npax.bench.published import PUBLISHED
 from npax.bench.report import Row, _reached, differences
-from npax.bench.results import read_all, write
+from npax.bench.results import commit, read_all, write
 from npax.bench.scores import GROUP
 from npax.training import DamagedFile
 
@@ -204,3 +206,23 @@ def test_lines_are_json_with_what_the_issue_of_a_comparison_needs(folder):
 def test_no_results_is_said(tmp_path):
     with pytest.raises(FileNotFoundError, match="no results"):
         report(tmp_path)
+
+
+def test_results_say_which_commit_they_are_of(tmp_path, folder):
+    def git(*arguments):
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        subprocess.run(["git", "-C", str(tmp_path), *who, *arguments], check=True, capture_output=True)
+
+    file = tmp_path / "module.py"
+    file.write_text("")
+    git("init")
+    assert commit(file) == "", "git does not know it"
+    git("add", "module.py")
+    git("commit", "-m", "first")
+    clean = commit(file)
+    assert re.fullmatch(r"\+[0-9a-f]{7,}", clean)
+    file.write_text("changed")
+    assert commit(file) == clean + "-dirty"
+    (path,) = folder.glob("*.unheard_of.*.jsonl")
+    path.write_text(path.read_text().replace('"npax": "0"', f'"npax": "0{clean}"'))
+    assert report(folder) == report(folder).replace(clean, "")

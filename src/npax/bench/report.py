@@ -144,7 +144,7 @@ def _budget(rows, models):
         seeds = sorted({row.first.seeds for row in models})
         parts.insert(0, f"{one.steps:,} steps of batch {one.batch}, seeds: {', '.join(map(str, seeds))}")
     devices = sorted({row.first.device for row in models or rows})
-    versions = sorted({", ".join(f"{k} {v}" for k, v in row.first.versions.items()) for row in models or rows})
+    versions = sorted({_without_commit(row.first.versions) for row in models or rows})
     dates = sorted(row.first.date for row in models or rows)
     parts += [
         "; ".join(devices),
@@ -153,6 +153,10 @@ def _budget(rows, models):
     ]
     source = f" Published: {SOURCES[one.table]}." if one.table in SOURCES else ""
     return "; ".join(parts) + "." + source
+
+
+def _without_commit(versions):
+    return ", ".join(f"{name} {number.split('+')[0]}" for name, number in versions.items())
 
 
 def _scores(rows, task, *, with_curve):

@@ -5,6 +5,7 @@ import datetime
 import io
 import json
 import platform
+import subprocess
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -119,8 +120,26 @@ def circumstances() -> dict:
     return {
         "device": device(),
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "versions": {"python": platform.python_version(), **{n: version(n) for n in ("npax", "jax", "equinox")}},
+        "versions": {
+            "python": platform.python_version(),
+            "npax": version("npax") + commit(Path(__file__)),
+            **{name: version(name) for name in ("jax", "equinox")},
+        },
     }
+
+
+def commit(file: Path) -> str:
+    """`+` and the commit of the working tree that holds a file, and whether it was changed since; nothing where git
+    does not know the file."""
+    git = ["git", "-C", str(file.parent)]
+    try:
+        subprocess.run([*git, "ls-files", "--error-unmatch", file.name], capture_output=True, check=True)
+        found = subprocess.run(
+            [*git, "describe", "--always", "--dirty", "--exclude=*"], capture_output=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return "+" + found.stdout.decode().strip()
 
 
 def device() -> str:
