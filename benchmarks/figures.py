@@ -1,0 +1,91 @@
+"""The tables of `docs/figures.md` that are of `npax bench`: written anew from `benchmarks/results/bench`.
+
+    python benchmarks/figures.py
+
+Each stands between `<!-- name -->` and `<!-- end -->`; the rest of the page stays as it is.
+"""
+
+import re
+from pathlib import Path
+
+from _report import RESULTS, table
+
+from npax.bench import read
+from npax.bench.published import PUBLISHED
+from npax.files import write_atomically
+
+PAGE = Path(__file__).parent.parent / "docs" / "figures.md"
+BENCH = RESULTS / "bench"
+NAMES = {
+    "bayes_floor": "Bayes floor",
+    "cnp": "CNP",
+    "np": "NP",
+    "bnp": "BNP",
+    "canp": "CANP",
+    "anp": "ANP",
+    "banp": "BANP",
+    "rcnp": "RCNP",
+    "convcnp": "ConvCNP",
+    "tnp_d": "TNP-D",
+    "tnp_nd": "TNP-ND",
+    "tnp_a": "TNP-A",
+    "eqtnp": "EQTNP",
+    "lbanp": "LBANP",
+    "pt_tnp": "PT-TNP",
+    "te_tnp": "TE-TNP",
+    "te_pt_tnp": "TE-PT-TNP",
+    "tnp_kr_full": "TNP-KR: Full",
+    "tnp_kr_sa": "TNP-KR: SA",
+    "tnp_kr_sa_invariant": "TNP-KR: SA, translation invariant",
+    "tnp_kr_sa_rotary": "TNP-KR: SA, rotary",
+    "tnp_kr_sa_periodic": "TNP-KR: SA, periodic",
+    "tnp_kr_sa_spectral": "TNP-KR: SA, spectral",
+    "tnp_kr_perf": "TNP-KR: PERF",
+    "tnp_kr_perf_rotary": "TNP-KR: PERF, rotary",
+    "tnp_kr_dka": "TNP-KR: DKA",
+    "tnp_kr_dka_rotary": "TNP-KR: DKA, rotary",
+}
+TABLES = {
+    "gp1d": ("1500-steps", {"RBF": "gp1d-rbf", "Matern 3/2": "gp1d-matern32", "periodic": "gp1d-periodic"}),
+    "gp1d-longer": ("4000-steps", {"RBF": "gp1d-rbf"}),
+    "gp2d": ("500-steps", {"RBF": "gp2d-rbf"}),
+    "shift": ("1500-steps", {"0": "shift-0", "1": "shift-1", "2": "shift-2"}),
+}
+"""Steps of the rows, and the evaluation of each column."""
+
+
+def main() -> None:
+    text = PAGE.read_text()
+    for name, (steps, columns) in TABLES.items():
+        cells = {model: found for model in NAMES if (found := _row(model, steps, columns.values()))}
+        order = sorted(cells, key=lambda model: (model != "bayes_floor", min(nll for nll, _ in cells[model].values())))
+        rows = [[NAMES[model], *(_cell(cells[model].get(task)) for task in columns.values())] for model in order]
+        between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        if len(between.findall(text)) != 1:
+            raise ValueError(f"{PAGE} must have one part between `<!-- {name} -->` and `<!-- end -->`.")
+        text = between.sub(lambda found: found[1] + "\n" + table(["", *columns], rows) + "\n" + found[2], text)  # noqa: B023
+    write_atomically(PAGE, text.encode())
+    print(f"tables: {PAGE}")
+
+
+def _row(model, steps, tasks):
+    """NLL and published NLL of those of the tasks that the model was scored on."""
+    budget = "" if model == "bayes_floor" else rf"\.{steps}\.1-seeds"
+    found = {}
+    for path in BENCH.glob(f"*.{model}.*jsonl"):
+        if re.fullmatch(rf"[\w-]+\.{model}{budget}\.\d+-tasks\.jsonl", path.name):
+            for line in read(path)[0]:
+                if line.task in tasks:
+                    found[line.task] = line.nll, PUBLISHED.get(line.task, {}).get(model)
+    return found
+
+
+def _cell(figures):
+    if figures is None:
+        return ""
+    nll, published = figures
+    return f"{nll:.3f}" if published is None else f"{nll:.3f} ({published:.3f})"
+
+
+if __name__ == "__main__":
+    main()
