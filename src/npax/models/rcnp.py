@@ -53,7 +53,7 @@ class RCNP(AbstractConditionalNeuralProcess):
         at_least_one(dx=dx, dy=dy, size=size, block=block)
         e_key, d_key = jr.split(key)
         self.likelihood = gaussian_unless(likelihood, dy)
-        self.encoder = MLP([dx + dy, *encoder, size], activation=ReLU(), key=e_key)
+        self.encoder = MLP([dx + dy, *encoder, size], activation=ReLU(), locations=slice(0, dx), key=e_key)
         self.decoder = MLP([size, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy, self.block = dx, dy, block
 
