@@ -1,5 +1,7 @@
 """A digest tells values, types and settings, and does not tell processes."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -44,3 +46,17 @@ def test_functions_count_by_what_they_close_over_and_their_defaults():
     one, other = scaled(1.0), scaled(1.0)
     other.__defaults__ = (3.0,)
     assert fingerprint((one,)) != fingerprint((other,))
+
+
+def test_checks_of_types_around_a_function_do_not_count():
+    """The same run, with them in one process and without in another."""
+
+    @functools.wraps(plain)
+    def checked(*arguments):
+        return plain(*arguments)
+
+    assert fingerprint((checked,)) == fingerprint((plain,)) != fingerprint((scaled(1.0),))
+
+
+def plain(x):
+    return x

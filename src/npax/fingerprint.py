@@ -1,6 +1,7 @@
 """What tells one computation from another: a digest of arrays, models and plain values."""
 
 import hashlib
+import inspect
 import re
 from collections.abc import Iterable
 from types import FunctionType
@@ -18,7 +19,8 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 def fingerprint(parts: Iterable[Any]) -> str:
     """The same in every process for the same arrays, PyTrees of them (models, tasks) and plain values. Functions count
-    by their names, defaults and what they close over; variables that are not in memory are read piece by piece."""
+    by their names, defaults and what they close over, without what decorators put around them; variables that are not
+    in memory are read piece by piece."""
     digest = hashlib.sha256()
     _update(digest, parts, ())
     return digest.hexdigest()
@@ -29,6 +31,7 @@ def _update(digest, parts, within):
         leaves, structure = jax.tree.flatten(part)
         digest.update(_ADDRESS.sub("", f"{type(part).__name__} {structure}").encode())
         for leaf in leaves:
+            leaf = inspect.unwrap(leaf) if isinstance(leaf, FunctionType) else leaf  # of checks of types, for one
             if isinstance(leaf, FunctionType) and leaf not in within:  # it may call itself
                 cells = (cell.cell_contents for cell in leaf.__closure__ or ())
                 _update(digest, (*cells, leaf.__defaults__, leaf.__kwdefaults__), (*within, leaf))
