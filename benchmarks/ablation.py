@@ -1,4 +1,4 @@
-"""What lets TNP-KR: SA learn in few steps: one change at a time, back to what the papers did.
+"""What lets TNP-KR: SA learn in few steps: one thing at a time taken away.
 
     python benchmarks/ablation.py --steps 750
 
@@ -27,7 +27,7 @@ PUBLISHED = -0.462  # TNP-KR: SA, GP-1D RBF, after 100,000 steps (KR2)
 
 
 class OneKernel(AbstractTasks):
-    """A whole batch as one task: its functions are drawn from one kernel, as in the code of the papers."""
+    """A whole batch as one task: its functions are drawn from one kernel."""
 
     tasks: GPTask
 
