@@ -30,6 +30,7 @@ def _update(digest, parts, within):
     for part in parts:
         leaves, structure = jax.tree.flatten(part)
         digest.update(_ADDRESS.sub("", f"{type(part).__name__} {structure}").encode())
+        leaf: Any
         for leaf in leaves:
             leaf = inspect.unwrap(leaf) if isinstance(leaf, FunctionType) else leaf  # of checks of types, for one
             if isinstance(leaf, FunctionType) and leaf not in within:  # it may call itself

@@ -2,7 +2,6 @@
 
 import dataclasses
 import inspect
-import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -177,18 +176,17 @@ def run(
 
 def _with_targets(sampler, n, log):
     """`n` tasks that have any target; the kernels they came from, if there are any."""
-    found = None
-    for seed in itertools.count(EVALUATION_SEED):
+    parts, count, seed = [], 0, EVALUATION_SEED
+    while count < n:
         drawn = draw(sampler, n, seed)
         known = np.asarray(jnp.any(drawn[0].mask_t, axis=1))
         if not known.any():
             raise ValueError(f"None of the {n:,} evaluation tasks has a target: there is nothing to score.")
-        if found is None and not known.all():
+        if not parts and not known.all():
             log(f"{np.sum(~known):,} of {n:,} evaluation tasks have no target: others stand in for them.")
-        sound = jax.tree.map(lambda a, known=known: a[known], drawn)
-        found = sound if found is None else jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], found, sound)
-        if len(found[0].mask_t) == n:
-            return found
+        parts.append(jax.tree.map(lambda a, known=known: a[known], drawn))
+        count, seed = count + known.sum(), seed + 1
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts)[:n], *parts)
 
 
 def _few(batch: Task) -> Task:

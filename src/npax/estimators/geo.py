@@ -227,9 +227,8 @@ def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]
 
 def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:
     """Means and standard deviations, `[n 2 dy]`; NaN at places with a coordinate that is NaN, as swaths have them."""
-    places = check_array(
-        places, dtype="float64", ensure_min_samples=0, ensure_all_finite="allow-nan", input_name="target"
-    )
+    rules: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": "allow-nan", "input_name": "target"}
+    places = check_array(places, dtype="float64", **rules)
     there = ~np.isnan(places).any(axis=1)
     prediction = predictor(places[there])
     moments = np.concatenate([prediction.mean, prediction.std(include_noise)], axis=1)
