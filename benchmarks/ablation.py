@@ -83,7 +83,7 @@ def main() -> None:
     every = max(1, options.steps // POINTS)
     found = {}
     for name, (model, drawing, optimizer) in RUNS.items():
-        started, curve = time.monotonic(), []
+        started = time.monotonic()
         result = npax.fit(
             model,
             OneKernel(tasks) if drawing is PER_BATCH else tasks,

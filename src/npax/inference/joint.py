@@ -129,10 +129,9 @@ def _responses(predictor, positions, j, unit):
         contexts, local, std = predictor.contexts, predictor.frame(positions), 1.0
         reached = np.ones(len(positions), bool)
     xt = to_model(predictor.model, local)
-    columns = []
+    slots, columns = pad(xt, bucket(len(xt))), []
     for _, *context in contexts:
         model = wide_enough(predictor.model, np.concatenate([context[0], xt]))
-        slots = pad(xt, bucket(len(xt)))
         found = np.asarray(_response(model, tuple(context), slots, jnp.asarray(j)), np.float64)[: len(xt)]
         columns.append(found)
     std = std * np.concatenate([context.standardiser.std for context in contexts], axis=-1)
