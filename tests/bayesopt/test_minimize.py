@@ -105,6 +105,12 @@ def test_the_search_leaves_where_it_fails(shipped):
     assert len(result.func_vals) >= 7 and result.fun < 0.5
 
 
+@pytest.mark.parametrize("n_iter", [-1, 1.0, "3"])
+def test_iterations_are_a_whole_number(n_iter, small):
+    with pytest.raises((ValueError, TypeError), match="n_iter"):
+        minimize(quadratic, [(-1, 2)], n_iter=n_iter, model=small)
+
+
 def test_an_interrupt_returns_what_is_known(small):
     values = iter([3.0, 1.0, 2.0])
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from npax.bench import Result, Run, read, report
 from npax.bench.published import PUBLISHED
-from npax.bench.report import Row, _reached, differences
+from npax.bench.report import Row, _reached, _tests, differences
 from npax.bench.results import commit, read_all, write
 from npax.bench.scores import GROUP
 from npax.training import DamagedFile
@@ -143,6 +143,16 @@ def test_paired_tests_are_those_of_scipy_and_of_the_textbook(tmp_path):
     found = differences([_row(tmp_path, name, *values) for name, values in several.items()], "t")
     assert found["a", "b"] == pytest.approx((1.0, 2 * scipy.stats.t.sf(t, 3))), "over seeds, where there are several"
     assert found["a", "c"][0] == -4, "over tasks, where there are not as many of each"
+
+
+def test_of_many_models_chance_makes_none_bold(tmp_path):
+    nll = np.random.default_rng(1).normal(size=(12, 50))
+    alike = [_row(tmp_path, f"model {i}", [values.mean()], values) for i, values in enumerate(nll)]
+    assert min(p for _, p in differences(alike, "t").values()) < 0.05, "of 66 tests some find what is not there"
+    assert "**" not in _tests(alike, "t")
+    better = _row(tmp_path, "better", [0.0], nll[0] - 3 + 0.1 * nll[1])
+    assert _tests([*alike, better], "t").count("**-") == 12
+    assert "**" not in _tests([alike[0], alike[0]], "t"), "nothing differs from itself"
 
 
 def test_what_differs_is_bold(folder):

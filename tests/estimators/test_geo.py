@@ -208,6 +208,10 @@ def test_what_is_missing_or_text_is_refused_by_column(table, tiny):
         interpolate(table, table.assign(lat="here"), tiny)
     with pytest.raises(ValueError, match="column 'temp' of `observations` is not of numbers"):
         interpolate(table.assign(temp="warm"), table, tiny)
+    with pytest.raises(ValueError, match="coordinate 'lat' of `target` must hold numbers"):
+        interpolate(table, {"lon": [0.0], "lat": ["north", "south"]}, tiny)
+    with pytest.raises(ValueError, match="`observations` has several columns that are named 'lat'"):
+        interpolate(pd.concat([table, table[["lat"]]], axis=1), table, tiny)
 
 
 def test_lazy_observations_are_computed_and_lazy_tables_of_targets_refused(table, tiny):

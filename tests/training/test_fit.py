@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import re
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -200,6 +201,22 @@ def test_tasks_without_masks_are_refused():
 
     with pytest.raises(ValueError, match="no `mask_t`: give an array of `True`"):
         npax.fit(tiny(jr.key(0)), Unmasked(), steps=1, key=jr.key(0), progress=False)
+
+
+def test_a_sampler_that_returns_a_tuple_is_refused_unless_an_objective_reads_it():
+    class Pairs(npax.tasks.AbstractTasks):
+        def sample(self, key):
+            task = Sines().sample(key)
+            return task.xc, task.yc
+
+    def misfit(model, drawn, key):
+        x, y = drawn
+        return jnp.mean(jnp.square(model(x, y, x).mean - y))
+
+    run = partial(npax.fit, tiny(jr.key(0)), Pairs(), steps=1, key=jr.key(0), batch_size=2, progress=False)
+    with pytest.raises(TypeError, match="must return an `npax.Task`, got a tuple: make one of arrays, `npax.Task.of"):
+        run()
+    assert run(objective=misfit).steps == 1
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

@@ -1,6 +1,7 @@
 """The minimum of an expensive function of up to a few coordinates."""
 
 from collections.abc import Callable
+from numbers import Integral
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -47,8 +48,10 @@ def minimize(
 
     **Raises:** `ValueError` or `TypeError` for arguments that cannot be, and for an `f` that does not return a number.
     """
-    if n_iter < 0:
-        raise ValueError(f"`n_iter`, evaluations after the first `n_init`, must not be negative, got {n_iter}.")
+    if not isinstance(n_iter, Integral) or n_iter < 0:
+        raise ValueError(
+            f"`n_iter`, evaluations after the first `n_init`, must be a whole number, at least 0; got {n_iter!r}."
+        )
     optimizer = Optimizer(bounds, n_init=n_init, acquisition=acquisition, model=model, random_state=random_state)
     total, message, success = n_init + n_iter, "All evaluations were made.", True
     try:

@@ -131,8 +131,8 @@ def _of_task(references, models, task, tasks):
     text = heading + _scores([*references, *models], task, with_curve=task == tasks[0])
     if len(models) > 1:
         text += (
-            "\nDifference in NLL, row minus column; **bold**: p < 0.05 in a paired t-test of the two over "
-            f"{_paired(models)}.\n\n{_tests(models, task)}"
+            "\nDifference in NLL, row minus column; **bold**: those of which 5 % are expected to be chance, by paired "
+            f"t-tests over {_paired(models)} (Benjamini and Hochberg 1995).\n\n{_tests(models, task)}"
         )
     return text
 
@@ -231,13 +231,13 @@ def _paired(models):
 
 def _tests(models, task):
     pairs = differences(models, task)
-    cells = []
-    for a in models:
-        row = [a.model]
-        for b in models:
-            mean, p = pairs.get((a.model, b.model), (0.0, 1.0))
-            row.append("" if a is b else f"**{mean:.3f}**" if p < 0.05 else f"{mean:.3f}")
-        cells.append(row)
+    # The t-test of two that are equal on all tasks has no p-value.
+    adjusted = scipy.stats.false_discovery_control([np.nan_to_num(p, nan=1.0) for _, p in pairs.values()])
+    figures = {
+        pair: f"**{mean:.3f}**" if p < 0.05 else f"{mean:.3f}"
+        for (pair, (mean, _)), p in zip(pairs.items(), adjusted, strict=True)
+    }
+    cells = [[a.model, *(figures.get((a.model, b.model), "") for b in models)] for a in models]
     return table(["", *(row.model for row in models)], cells)
 
 

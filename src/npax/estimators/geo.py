@@ -303,6 +303,9 @@ def _places(table, x, where):
 def _columns(table, names, where):
     """`[n d]`, what is missing NaN. **Raises** `ValueError` naming a column that is not there or not of numbers."""
     require(table.columns, names, where)
+    twice = [name for name in names if np.ndim(table[name]) > 1]
+    if twice:
+        raise ValueError(f"`{where}` has several columns that are named {', '.join(map(repr, twice))}: rename them.")
     refuse_dates(((name, table[name]) for name in names), f"`{where}`")
     rules: dict[str, Any] = {
         "dtype": "float64",

@@ -50,6 +50,9 @@ class Grid(NamedTuple):
         axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
         in_memory = (axis[:0] if axis.chunks and axis.ndim else axis for axis in axes)
         refuse_dates(zip(x, in_memory, strict=True), "`target`")
+        for name, axis in zip(x, axes, strict=True):
+            if axis.dtype.kind in "SUc":
+                raise ValueError(f"The coordinate {name!r} of `target` must hold numbers, got {axis.dtype}.")
         sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
         lazy = any(d in chunks for d in sizes)
         return cls(frame, axes, sizes, {d: chunks.get(d, (n,)) for d, n in sizes.items()} if lazy else {})

@@ -22,6 +22,7 @@ from .. import objectives
 from ..devices import everywhere, global_mesh, here, is_first
 from ..fingerprint import fingerprint
 from ..models import AbstractNeuralProcess
+from ..task import Task
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
 from .optimizers import muon
@@ -160,7 +161,9 @@ def fit(
     init_key, run_key = jr.split(key)
     state = _start(model, optimizer, seeds, init_key, drawn)
 
-    objective = objectives.suited(state.model) if objective is None else objective
+    if objective is None:
+        _check_drawn(curriculum)
+        objective = objectives.suited(state.model)
     about = {"steps": steps, "key": jr.key_data(key).tolist()}
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None:
@@ -216,6 +219,17 @@ def fit(
         seconds=time.monotonic() - started,
         seeds=seeds,
     )
+
+
+def _check_drawn(curriculum):
+    """**Raises** `TypeError` where samplers draw something else than the tasks that the objectives of models read."""
+    for stage in curriculum.stages:
+        drawn = eqx.filter_eval_shape(stage.tasks.sample, jr.key(0))
+        if not isinstance(drawn, Task):
+            raise TypeError(
+                f"`tasks.sample` must return an `npax.Task`, got a {type(drawn).__name__}: make one of arrays, "
+                "`npax.Task.of(xc, yc, xt, yt)`, or pass the `objective` that reads what is drawn."
+            )
 
 
 def _same_run(found, about, folder):
