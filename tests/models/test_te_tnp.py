@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 import reference
@@ -10,6 +11,7 @@ from laws import MODELS, close, draw_data, normal
 
 import npax
 from npax.attention import translation_equivariant_attention
+from npax.attention.translation_equivariant import FEW
 from npax.blocks import PairNetwork
 
 HEADS, D, NQ, NK, DX = 3, 4, 7, 6, 2
@@ -123,6 +125,17 @@ def gradients_and_values(operands, mask, block):
 def test_blocks_of_queries_change_nothing(operands, block):
     mask = MASKS["some"]
     assert close(gradients_and_values(operands, mask, block), gradients_and_values(operands, mask, 10**6))
+
+
+@pytest.mark.parametrize("count", [0, 1, 20, 21, 60])
+def test_keys_that_do_not_count_may_be_left_out(count, getkey):
+    """Of many keys the networks see as few as hold all that count: the numbers are those of all pairs."""
+    nk = FEW + 20
+    q, k, v = (normal(getkey(), (HEADS, n, D)) for n in (NQ, nk, nk))
+    rho, phi = PairNetwork(HEADS + DX, 8, HEADS, key=jr.key(0)), PairNetwork(HEADS, 8, 1, key=jr.key(1))
+    operands = q, k, v, rho, phi, normal(getkey(), (NQ, DX)), normal(getkey(), (nk, DX))
+    mask = jr.permutation(getkey(), np.arange(nk) < count)
+    assert close(gradients_and_values(operands, mask, NQ * nk), gradients_and_values(operands, mask, 2 * NQ * nk))
 
 
 def loss(arrays, mask, networks, block):

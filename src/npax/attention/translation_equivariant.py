@@ -9,6 +9,9 @@ from ..matmul import as_now
 from ..turns import in_turns
 from .dense import hide, softmax
 
+FEW = 40
+"""Keys up to which masked ones are computed too: a program for fewer is not worth its compilation."""
+
 
 def translation_equivariant_attention(
     q: Float[Array, "heads nq d"],
@@ -68,22 +71,50 @@ def translation_equivariant_attention(
 def _read(operands, mask, together, promise):
     """One piece. Neither its forward nor its backward pass leaves anything of the pairs behind; the tasks of a batch
     take turns, `together` at a time."""
-    return in_turns(_all_pairs, together)(operands, mask)
+    return in_turns(_for_pairs(_forward, together), together)(operands, mask)
 
 
 def _read_fwd(operands, mask, together, promise):
-    return in_turns(_all_pairs, together)(operands, mask), (operands, mask)
+    return in_turns(_for_pairs(_forward, together), together)(operands, mask), (operands, mask)
+
+
+def _forward(pairs, operands, mask):
+    return pairs(operands, mask)
 
 
 def _read_bwd(together, promise, residuals, d_out):
-    def pull(operands, mask, d_out):
+    def backward(pairs, operands, mask, d_out):
         with promise():
-            return jax.vjp(lambda operands: _all_pairs(operands, mask), operands)[1](d_out)[0]
+            return jax.vjp(lambda operands: pairs(operands, mask), operands)[1](d_out)[0]
+
+    pull = _for_pairs(backward, together)
 
     return in_turns(pull, together)(*residuals, d_out), None  # nothing flows to the mask
 
 
 _read.defvjp(_read_fwd, _read_bwd)
+
+
+def _for_pairs(function, together):
+    """`function(pairs, operands, mask, ...)` with the pairs of as few keys as hold all that count, in thirds of their
+    number; with all pairs where tasks, which have a number each, are computed together."""
+
+    def switched(operands, mask, *rest):
+        nk = len(mask)
+        if together > 1 or nk <= FEW:
+            return function(_all_pairs, operands, mask, *rest)
+        sizes = [-(-nk * thirds // 3) for thirds in (1, 2, 3)]
+        branches = [partial(function, partial(_first_pairs, size)) for size in sizes]
+        return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), jnp.sum(mask)), branches, operands, mask, *rest)
+
+    return switched
+
+
+def _first_pairs(size, operands, mask):
+    """`_all_pairs` of `size` keys, among them those that count."""
+    q, k, v, rho, phi, xq, xk = operands
+    first = jnp.argsort(~mask, stable=True)[:size]
+    return _all_pairs((q, k[:, first], v[:, first], rho, phi, xq, xk[first]), mask[first])
 
 
 def _all_pairs(operands, mask):
