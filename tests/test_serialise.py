@@ -49,6 +49,13 @@ def test_settings_may_be_numbers_of_numpy(number):
     assert found == number and json.loads(json.dumps(found)) == found
 
 
+def test_cards_may_hold_numbers_of_numpy(tmp_path, saved):
+    npax.save(tmp_path / "new.safetensors", npax.load(saved), {"nll": np.float32(0.5), "steps": np.int64(3)})
+    assert load_card(tmp_path / "new.safetensors") == {"nll": 0.5, "steps": 3}
+    with pytest.raises(TypeError, match="A description holds numbers, texts"):
+        npax.save(tmp_path / "new.safetensors", npax.load(saved), {"nll": np.zeros(2)})
+
+
 def test_saving_again_writes_the_same(saved, tmp_path):
     again = tmp_path / "again.safetensors"
     npax.save(again, npax.load(saved), load_card(saved))

@@ -7,6 +7,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 
 def write_atomically(path: Path, content: bytes) -> None:
     """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
@@ -24,6 +29,30 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keeps other processes, and other calls, that ask for it out of a folder until it is left, or the process dies.
+
+    **Raises** `BlockingIOError` where another one is in it. Where there are no locks (Windows, some network file
+    systems) nobody is kept out.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -7,6 +7,8 @@ from jaxtyping import Array, Float
 
 TRIALS = 8
 """Of a Cholesky factor, each with more on the diagonal."""
+LEAST = 256
+"""Spacings of floats that the first of them adds."""
 
 
 def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -22,9 +24,9 @@ def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The lower Cholesky factor of a matrix that is positive definite but for rounding errors.
 
-    The diagonal grows by a share of itself, first 0, then n times the spacing of floats and four times as much at each
-    further trial, until the factor is finite. At most 8 trials: a matrix that is far from positive definite, or not
-    finite itself, has a factor that is not finite.
+    The diagonal grows by a share of itself, first 0, then 256 spacings of floats and four times as much at each further
+    trial, until the factor is finite. (The share does not go by n: rows of padding change nothing.) At most 8 trials: a
+    matrix that is far from positive definite, or not finite itself, has a factor that is not finite.
     """
     return _cholesky_with_jitter(matrix)
 
@@ -63,8 +65,7 @@ def _cholesky_with_jitter(matrix):
 
 
 def _cholesky_with_jitter_forward(matrix):
-    n = matrix.shape[0]
-    least = jnp.diag(jnp.diagonal(matrix)) * (n * float(jnp.finfo(matrix.dtype).eps))
+    least = jnp.diag(jnp.diagonal(matrix)) * (LEAST * float(jnp.finfo(matrix.dtype).eps))
 
     def failed(state):
         trial, _, factor = state

@@ -103,7 +103,8 @@ def joint_and_single_nll(model: AbstractJointNeuralProcess, task: Task, key: PRN
 
 def _joint_nll(model, task, key, targets):
     order_key, draw_key = jr.split(key)
-    order = jr.permutation(order_key, task.mask_t.shape[0])[:targets]
+    lots = jr.uniform(order_key, task.mask_t.shape)
+    order = jnp.argsort(jnp.where(task.mask_t, lots, 2.0))[:targets]  # those that count first
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     xt, yt, mask = xt[order], yt[order], task.mask_t[order]
     state = model.condition(task.xc, task.yc, task.mask_c)

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from .files import write_atomically
-from .training.checkpoint import DamagedFile, pack, unpack
+from .training.checkpoint import DamagedFile, pack, plain, unpack
 
 _FORMAT = 1
 _TRUSTED = ("npax.", "tinygp.kernels.")
@@ -32,7 +32,7 @@ def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None
     about = {"format": _FORMAT, "structure": _describe(model, "", arrays), "card": card or {}}
     write_atomically(path, pack(arrays, about))
     summary = {**(card or {}), "model": type(model).__name__, "parameters": sum(a.size for a in arrays.values())}
-    write_atomically(path.with_suffix(".json"), (json.dumps(summary, indent=2) + "\n").encode())
+    write_atomically(path.with_suffix(".json"), (json.dumps(summary, indent=2, default=plain) + "\n").encode())
 
 
 def load(path: str | Path) -> Any:

@@ -239,7 +239,10 @@ def test_points_of_a_curve_are_kept_at_once_and_made_once(benchmark, tmp_path):
         assert [tuple(point) for point in again.points] == curve.points and again.points[-1][0] == step
     others = jax.tree.map(lambda a: a[:1], benchmark.batches["small"])
     of_another = Curve(tmp_path, benchmark.table.tasks, others, **options)
+    spent = of_another.seconds
     of_another.add(model)
+    of_another.save()
+    assert of_another.seconds == spent > 0, "what comes after the end is no training"
     assert [tuple(point) for point in of_another.points] == curve.points
 
 

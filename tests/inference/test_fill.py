@@ -41,6 +41,12 @@ def test_it_is_the_models_answer_to_the_standardised_picture(model, picture):
     assert np.allclose(found.variance, found.function_variance + noise, rtol=1e-3)
 
 
+def test_what_numpy_masks_is_a_gap(model, picture):
+    """As netCDF4 hands pictures out: any number stands under the mask."""
+    masked = np.ma.masked_array(np.nan_to_num(picture, nan=1e20), np.isnan(picture))
+    assert np.array_equal(everything(fill(model, masked)), everything(fill(model, picture)))
+
+
 @pytest.mark.parametrize("unit, origin", [(1e-9, 0.0), (3e5, 1e9)])
 def test_units_come_back(model, picture, unit, origin):
     there, here = fill(model, origin + unit * picture), fill(model, picture)

@@ -1,11 +1,14 @@
 """Joint predictions against the closed form of a Gaussian process."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
 import pytest
 import untrained
+from laws import MODELS
 from scipy.stats import multivariate_normal
 
 import npax
@@ -160,15 +163,22 @@ def test_samples_of_predictors_in_the_users_units(gp, problem):
         assert np.all(np.abs(drawn.var(axis=0) / prediction.variance - 1) < 0.6)
 
 
+def test_the_number_of_samples_may_be_numpys(rng):
+    x, y = rng.normal(size=(5, 2)), rng.normal(size=(5, 1))
+    model, sample = MODELS["np"](jr.key(0)), inspect.unwrap(npax.sample)
+    assert sample(model, x, y, x, n=np.int64(2), key=jr.key(0)).shape == (2, 5, 1)
+
+
 def test_refusals(small, problem):
     xc, yc, xt = problem
     for options, message in (
         ({"method": "latent"}, "TNPKR has none"),
         ({"method": "gibbs"}, "'gibbs'"),
-        ({"n": 0}, "at least 1 sample"),
+        ({"n": 0}, "at least 1; got 0"),
+        ({"n": 2.0}, "whole number of samples"),
     ):
         with pytest.raises(ValueError, match=message):
-            npax.sample(small, xc, yc, xt, key=jr.key(0), **options)
+            inspect.unwrap(npax.sample)(small, xc, yc, xt, key=jr.key(0), **options)
 
 
 @pytest.mark.parametrize("method", ["auto", "ar"])

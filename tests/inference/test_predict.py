@@ -150,6 +150,7 @@ def test_shapes_and_missing_values_are_refused(small, data, kind):
         (x[:, 0], y, r"`x` must have the shape \[rows, columns\].*got \(30,\)"),
         (x, y[:, 0], r"`y` must have the shape \[rows, columns\].*got \(30,\)"),
         (x, y[:, :0], r"`y` must have .* at least one column; got \(30, 0\)"),
+        (np.ma.masked_greater(x, 9), y, r"`x` holds NaN or infinity in \d+ of 30 rows"),
         (np.where(x > 9, np.inf, x), y, r"`x` holds NaN or infinity in \d+ of 30 rows"),
         (x, np.where(np.arange(30)[:, None] < 2, np.nan, y), "`y` holds NaN or infinity in 2 of 30 rows"),
     ):

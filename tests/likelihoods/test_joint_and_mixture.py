@@ -60,6 +60,20 @@ def test_targets_can_be_permuted_or_left_out(raw):
     assert abs(float(log_prob(hidden, y)) - unseen - float(alone)) < 1e-3
 
 
+@pytest.mark.parametrize("slots", [24, 150])
+def test_padding_changes_no_density_of_smooth_targets(slots):
+    """Neighbours of a smooth function, hardly told apart and without noise: where rounding needs care."""
+    likelihood, at = JointGaussian(1, rank=1), np.linspace(0, 3, 24, dtype=np.float32)
+    raw = np.stack([np.zeros(24), np.full(24, 1.0), np.full(24, -30.0), at], axis=1).astype(np.float32)
+    raw = np.concatenate([raw, np.ones((slots - 24, 4), np.float32)])
+    y = np.where(np.arange(slots) < 24, np.sin(np.resize(at, slots)), 0.0).astype(np.float32)
+    joint, covariance = joint_of(likelihood, raw, np.arange(slots) < 24)
+    alone, _ = joint_of(likelihood, raw[:24])
+    unseen = scipy.stats.norm.logpdf(0) * (slots - 24)
+    assert abs(float(log_prob(joint, y)) - unseen - float(log_prob(alone, y[:24]))) < 0.05
+    assert np.linalg.eigvalsh(np.asarray(covariance, np.float64)).min() > 1e-5
+
+
 def test_joint_density_is_scipys(raw):
     likelihood, raw = raw
     joint, covariance = joint_of(likelihood, raw)

@@ -1,13 +1,16 @@
 """Fine-tuning to one data set."""
 
 import equinox as eqx
+import jax
 import jax.random as jr
 import numpy as np
 import pytest
+from sines import Sines
 from untrained import cnp
 
 import npax
 from npax.training import AbstractGaps, MovedGaps, finetune
+from npax.training.held_out import fit_and_keep_best
 
 
 class NoGaps(AbstractGaps):
@@ -37,6 +40,22 @@ def test_the_best_on_held_out_gaps_is_kept_and_training_helps(waves, fresh):
     assert steps[0] == 0 and steps[-1] == 40
     assert tuned.steps == steps[int(np.argmin(scores))]
     assert min(scores) < scores[0] - 0.05
+
+
+def test_scores_on_held_out_tasks_are_compiled_once():
+    traced = []
+
+    def objective(model, task, key=None):
+        traced.append(task)
+        return npax.objectives.nll(model, task)
+
+    tasks = Sines()
+    held_out = jax.vmap(tasks.sample)(jr.split(jr.key(1), 4))
+    options = {"steps": 4, "every": 2, "batch_size": 2, "learning_rate": 1e-3, "seed": 0, "together": None, "chunk": 2}
+    fit_and_keep_best(cnp(1), tasks, held_out, objective, **options, progress=False)
+    first = len(traced)
+    fit_and_keep_best(cnp(1), tasks, held_out, objective, **options, progress=False)
+    assert len(traced) == first > 0
 
 
 def test_a_model_that_training_spoils_comes_back_as_it_was(waves):

@@ -19,6 +19,7 @@ from untrained import untrained
 
 import npax
 from npax import devices
+from npax.files import held
 from npax.likelihoods import FunctionAndNoise
 from npax.tasks import AbstractTasks, AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
 from npax.training.checkpoint import checkpoints
@@ -203,6 +204,19 @@ def test_tasks_without_masks_are_refused():
         npax.fit(tiny(jr.key(0)), Unmasked(), steps=1, key=jr.key(0), progress=False)
 
 
+def test_numbers_of_numpy_serve_and_change_no_run(tmp_path):
+    run = partial(inspect.unwrap(npax.fit), tiny, Sines(), key=jr.key(3), checkpoint=tmp_path, progress=False)
+    assert run(steps=np.int64(4), batch_size=np.int64(2)).steps == 4
+    assert run(steps=4, batch_size=2).losses.size == 0
+
+
+def test_two_trainings_in_one_folder_are_kept_apart(tmp_path):
+    words = r"Another training is running in '.*': use another `checkpoint`"
+    with held(tmp_path), pytest.raises(ValueError, match=words):
+        train(4, checkpoint=tmp_path)
+    assert not list(tmp_path.iterdir()) and train(4, checkpoint=tmp_path).steps == 4
+
+
 def test_a_sampler_that_returns_a_tuple_is_refused_unless_an_objective_reads_it():
     class Pairs(npax.tasks.AbstractTasks):
         def sample(self, key):
@@ -214,7 +228,7 @@ def test_a_sampler_that_returns_a_tuple_is_refused_unless_an_objective_reads_it(
         return jnp.mean(jnp.square(model(x, y, x).mean - y))
 
     run = partial(npax.fit, tiny(jr.key(0)), Pairs(), steps=1, key=jr.key(0), batch_size=2, progress=False)
-    with pytest.raises(TypeError, match="must return an `npax.Task`, got a tuple: make one of arrays, `npax.Task.of"):
+    with pytest.raises(TypeError, match=r"must return an `npax\.Task`, got a tuple: make one of arrays"):
         run()
     assert run(objective=misfit).steps == 1
 

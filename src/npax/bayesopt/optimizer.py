@@ -12,6 +12,7 @@ import numpy as np
 import scipy.stats
 from scipy.optimize import Bounds, OptimizeResult
 
+from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
 from ..inference.normalise import HALF_SPAN
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -301,7 +302,7 @@ def _numbers(y) -> np.ndarray:
     try:
         if y is None or np.asarray(y).dtype.kind not in "biuf":
             raise TypeError("not numbers")
-        return np.ma.filled(np.ma.asarray(y, np.float64), np.nan)
+        return floats(y)
     except (TypeError, ValueError) as error:
         raise TypeError(f"Values of the function must be real numbers, got {y!r}.") from error
 

@@ -30,6 +30,7 @@ class Curve:
             stored = json.loads(self.path.read_text())
             self.points = [(step, nll) for step, nll in stored["points"] if step <= self.step]
             self.seconds = stored["seconds"]
+        self.finished = self.step >= steps
         self.since = time.monotonic()
 
     def add(self, model) -> None:
@@ -48,6 +49,7 @@ class Curve:
 
     def save(self) -> None:
         """Writes what there is: before each new point, which takes a while, after it, and when the training ends."""
-        self.seconds += time.monotonic() - self.since
+        if not self.finished:
+            self.seconds += time.monotonic() - self.since
         self.since = time.monotonic()
         write_atomically(self.path, json.dumps({"seconds": self.seconds, "points": self.points}).encode())

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from ..arrays import floats
 from ..inference import Exact, Tiled, choose, coordinates
 from ..inference.joint import covariance, joint_samples
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -280,7 +281,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 def _unmasked(a: Any) -> Any:
     """An array, what is masked in it being missing."""
-    return np.ma.filled(a.astype(float), np.nan) if np.ma.isMaskedArray(a) else a
+    return floats(a) if np.ma.isMaskedArray(a) else a
 
 
 def _model(model, normalize):

@@ -1,5 +1,6 @@
 """Joint samples and likelihoods from marginal predictions, one target after another (AR-CNP, Bruinsma et al. 2023)."""
 
+from numbers import Integral
 from typing import NamedTuple
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arrays import floats
 from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
 from .buckets import bucket, pad
@@ -62,8 +64,9 @@ def sample(
             f'`method="latent"` needs a model with a latent variable, and {type(model).__name__} has none. '
             'Use "ar" for joint samples or "independent".'
         )
-    if n < 1:
-        raise ValueError(f"`n` must be at least 1 sample, got {n}.")
+    if not isinstance(n, Integral) or n < 1:
+        raise ValueError(f"`n` must be a whole number of samples, at least 1; got {n!r}.")
+    n = int(n)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc = _values(model, yc, xc, "yc", "xc")
     if len(xt) == 0:
@@ -111,14 +114,14 @@ def autoregressive_log_prob(
 
 
 def _places(model, x, name):
-    x = np.asarray(x)
+    x = floats(x)
     if x.ndim != 2:
         raise ValueError(f"`{name}` must have the shape [rows, columns], a row for each point; got {x.shape}.")
     return to_model(model, x)
 
 
 def _values(model, y, x, name, of):
-    y, dy = np.asarray(y, np.float32), model.likelihood.dy
+    y, dy = floats(y).astype(np.float32), model.likelihood.dy
     if y.ndim != 2 or y.shape[1] != dy:
         raise ValueError(
             f"`{name}` must have the shape [rows, {dy}], the columns that the model predicts; got {y.shape}."

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import equinox as eqx
 import numpy as np
 
+from ..arrays import floats
 from ..devices import cores_each
 from ..likelihoods import marginals, noiseless
 from ..models import GridConvCNP
@@ -34,11 +35,12 @@ def fill(
     Values are standardised by those that are seen, in float64. Where a pixel is seen, the answer is that for another
     observation of it.
 
-    **Arguments:** `y [rows columns]` or `[rows columns dy]`, NaN in the gaps (those of any column are gaps of all that
-    the model takes at once). `mirrored`: the geometric mean of the answers to the picture and to its three mirror
-    images, as in `npax.Symmetrised`: four times the work, and more accurate. `window`: a picture of longer sides is
-    filled in parts of at most so many pixels a side, which overlap by `OVERLAP * model.stride` and are blended without
-    seams; what lies beyond its window counts for nothing. `advance(pixels)` is called when so many more are done.
+    **Arguments:** `y [rows columns]` or `[rows columns dy]`, NaN or masked in the gaps (those of any column are gaps of
+    all that the model takes at once). `mirrored`: the geometric mean of the answers to the picture and to its three
+    mirror images, as in `npax.Symmetrised`: four times the work, and more accurate. `window`: a picture of longer sides
+    is filled in parts of at most so many pixels a side, which overlap by `OVERLAP * model.stride` and are blended
+    without seams; what lies beyond its window counts for nothing. `advance(pixels)` is called when so many more are
+    done.
 
     **Returns** a `Prediction` whose arrays have the shape of `y`; NaN where nothing at all is seen.
 
@@ -49,7 +51,7 @@ def fill(
     **Raises:** `ValueError` for a shape that is not a picture's, another number of columns than the model takes, or a
     `window` that is not twice as wide as the overlap.
     """
-    y = np.asarray(y, np.float64)
+    y = floats(y)
     values, dy = (y if y.ndim == 3 else y[..., None]), model.likelihood.dy
     if y.ndim not in (2, 3) or model.dx != 2 or values.shape[-1] % dy:
         raise ValueError(

@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
+from ..arrays import floats
 from ..blocks import write_memories_in_threads
 from ..devices import cores_each, everywhere, local_mesh, on_first, split
 from ..likelihoods import marginals, noiseless, of_real_numbers
@@ -98,8 +99,9 @@ class Exact:
         positions = coordinates.positions(x)
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
+        standardise = normalize and of_real_numbers(model.likelihood)
         self.contexts = [
-            Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y, normalize)
+            Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y, standardise)
         ]
         self._lock, self._kept = Lock(), {}
 
@@ -130,7 +132,7 @@ class Exact:
 
 def observations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Copies `x [n d]`, `y [n dy]` in float64: what a predictor keeps does not change with the user's arrays."""
-    x, y = np.array(x, np.float64), np.array(y, np.float64)
+    x, y = np.array(floats(x)), np.array(floats(y))
     for name, a in {"x": x, "y": y}.items():
         if a.ndim != 2 or not a.shape[1]:
             raise ValueError(f"`{name}` must have the shape [rows, columns], at least one column; got {a.shape}.")
@@ -144,7 +146,7 @@ def observations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def checked_targets(x: np.ndarray, columns: int) -> np.ndarray:
     """Targets in float64. **Raises** `ValueError` unless they are finite, with the columns of the observations."""
-    x = np.asarray(x, np.float64)
+    x = floats(x)
     if x.ndim != 2 or x.shape[1] != columns:
         raise ValueError(f"`x` must have the shape [n, {columns}], the columns of the observations; got {x.shape}.")
     if not np.isfinite(x).all():
@@ -162,9 +164,7 @@ def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
     return pad(np.clip(positions, -FAR, FAR).astype(np.float32), model.dx, axis=-1)
 
 
-def outputs(
-    model: AbstractNeuralProcess, y: np.ndarray, normalize: bool = True
-) -> list[tuple[Standardiser, np.ndarray]]:
+def outputs(model: AbstractNeuralProcess, y: np.ndarray, standardise: bool) -> list[tuple[Standardiser, np.ndarray]]:
     """The columns of `y` in the groups that the model takes: all at once, or one by one."""
     dy = model.likelihood.dy
     if dy not in (1, y.shape[-1]):
@@ -173,13 +173,13 @@ def outputs(
             "A model with `dy` = 1 takes any number, each by itself."
         )
     groups = [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
-    standardisers = [standardiser(model, group, normalize) for group in groups]
+    standardisers = [standardiser(group, standardise) for group in groups]
     return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
 
 
-def standardiser(model: AbstractNeuralProcess, y: np.ndarray, normalize: bool = True) -> Standardiser:
-    """What brings values `[*contexts n dy]` to the model's unit; classes, counts and the like are left as they are."""
-    return Standardiser.of(y) if normalize and of_real_numbers(model.likelihood) else Standardiser.none(y)
+def standardiser(y: np.ndarray, standardise: bool) -> Standardiser:
+    """What brings values `[*contexts n dy]` to the model's unit, or leaves them as they are."""
+    return Standardiser.of(y) if standardise else Standardiser.none(y)
 
 
 def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -130,17 +130,17 @@ class Tiled:
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
         coordinates = coordinates if normalize else Unscaled(coordinates)
         self.model, self.coordinates, self.size, self.progress = model, coordinates, size, progress
-        self.normalize, self.columns = normalize, x.shape[1]
+        self.columns = x.shape[1]
         self.positions = coordinates.positions(x)
         self.frame = coordinates.frame(self.positions)
         to_model(model, self.positions[:0])
         self.points = self.frame(self.positions)
-        enough = normalize and len(x) >= TREND * size and of_real_numbers(model.likelihood)
-        self.standardiser = standardiser(model, y, normalize)
+        self.standardise = normalize and of_real_numbers(model.likelihood)  # here: it traces the likelihood
+        self.standardiser = standardiser(y, self.standardise)
         self.y = self.standardiser(y)
-        self.trend = _trend(self.points, self.y) if enough else None
+        self.trend = _trend(self.points, self.y) if self.standardise and len(x) >= TREND * size else None
         self.y = self.y - self._trend_at(self.positions)
-        outputs(model, self.y[:0])
+        outputs(model, self.y[:0], False)
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
         neighbours = Neighbours(self.points, size)
@@ -261,7 +261,7 @@ class Tiled:
         frame = self.coordinates.frame(self.positions[seen], self.frame)
         xc = to_model(self.model, frame(self.positions[seen]))
         return frame, [
-            Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen], self.normalize)
+            Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen], self.standardise)
         ]
 
 

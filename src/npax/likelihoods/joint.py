@@ -9,6 +9,9 @@ from ..linalg import cholesky_with_jitter
 from ._base import AbstractLikelihood
 from .gaussian import check_floor, positive
 
+CAP = 256
+"""Spacings of floats between one and the largest correlation of two rows, whatever their number."""
+
 
 class JointGaussian(AbstractLikelihood):
     r"""$y \sim \mathcal N(\mu, \Sigma)$ over all targets, with covariances from learned features of each,
@@ -20,8 +23,9 @@ class JointGaussian(AbstractLikelihood):
     out leaves the distribution of the others as it is (so called `kvv` covariance; Markou et al. 2022).
 
     **Arguments:** `dy`; `rank`: width of the embedding; `min_std`: the least noise.
-    **Cost** of `joint`: O((nt dy)³). **Pitfalls:** in float32 correlations are capped just below 1, by more where
-    that many rows (`nt dy`), hardly told apart and without noise, have no factor otherwise.
+    **Cost** of `joint`: O((nt dy)³). **Pitfalls:** in float32 correlations are capped just below 1 (as by noise of
+    0.006 s), by more where many rows (`nt dy`), hardly told apart and without noise, have no factor otherwise: only
+    then what is left out, or padded, does make a difference.
     """
 
     dy: int = eqx.field(static=True)
@@ -47,7 +51,7 @@ class JointGaussian(AbstractLikelihood):
         mean, scale, noise = (a.reshape(-1) for a in (mean, scale, noise))
         e = embedding.reshape(mean.shape[0], self.rank)
         squared = jnp.sum(jnp.square(e[:, None] - e[None]), axis=-1)
-        cap = 1 - mean.shape[0] * jnp.finfo(e.dtype).eps
+        cap = 1 - CAP * jnp.finfo(e.dtype).eps
         diagonal = jnp.eye(mean.shape[0], dtype=bool)
         covariance = scale[:, None] * scale[None] * jnp.where(diagonal, 1.0, cap * jnp.exp(-0.5 * squared))
         covariance = covariance + jnp.diag(jnp.square(noise))

@@ -1,11 +1,13 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
+
 
 def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.ndarray]:
     """The arrays in float64, flat: of one shape, not empty, finite and not masked; those named in `positive` above
     zero."""
-    out = {name: np.ma.filled(np.ma.asarray(value, np.float64), np.nan) for name, value in arrays.items()}
+    out = {name: floats(value) for name, value in arrays.items()}
     shapes = {name: value.shape for name, value in out.items()}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"The arguments must have one shape (they are not broadcast), got {shapes}.")

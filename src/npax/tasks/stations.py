@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.spatial import KDTree
 
+from ..arrays import floats
 from ..blocks import masked_mean
 from ..inference import Standardiser, coordinates
 from ..inference.predict import observations
@@ -95,11 +96,12 @@ def days(
 ) -> tuple[StationTask, Scaling]:
     """The same stations at many times: every time is a data set, and stations that are silent then are missing.
 
-    **Arguments:** `x [stations dx]`, finite; `y [times stations]`, NaN where missing; `scaling`: of the times a model
-    was trained on (default: of these); `low`, `high`, `nt`: as for `StationTask`, `high` two thirds of the stations.
+    **Arguments:** `x [stations dx]`, finite; `y [times stations]`, NaN or masked where missing; `scaling`: of the times
+    a model was trained on (default: of these); `low`, `high`, `nt`: as for `StationTask`, `high` two thirds of the
+    stations.
     **Returns:** the tasks and their scaling. Times without two values are left out.
     """
-    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    x, y = floats(x), floats(y)
     if x.ndim != 2:
         raise ValueError(f"`x` must have the shape (stations, coordinates), got {x.shape}.")
     if y.ndim != 2 or y.shape[1] != len(x):
@@ -144,7 +146,7 @@ def neighbourhoods(
 
     **Pitfalls:** neighbourhoods overlap: centres on either side of a border share stations, so leave a gap.
     """
-    y = np.asarray(y)
+    y = floats(y)
     x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if not 2 <= size <= len(x):
         raise ValueError(f"`size` must be between 2 and the number of stations, {len(x):,}; got {size}.")

@@ -24,12 +24,19 @@ class DamagedFile(ValueError):
 
 
 def pack(arrays: dict[str, np.ndarray], about: dict) -> bytes:
-    """Arrays and a JSON-able description as one safetensors file with a checksum."""
+    """Arrays and a description as one safetensors file with a checksum."""
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
-    text = json.dumps(about)
+    text = json.dumps(about, default=plain)
     return safetensors.numpy.save(
         arrays, {"about": text, "sha256": _digest(arrays), "about_sha256": _digest_text(text)}
     )
+
+
+def plain(value):
+    """For JSON, a number of NumPy's or JAX's as one of Python's."""
+    if np.ndim(value) == 0 and hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"A description holds numbers, texts, lists and dictionaries of such; got {value!r}.")
 
 
 def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arrays import floats
 from ..inference import Standardiser
 from ..models import GridConvCNP
 from ..objectives import hidden_pixels_nll
@@ -33,8 +34,8 @@ def finetune_pictures(
     they are never seen in training. The model is scored on them every quarter of the way and the best is returned, so
     it is never worse there than the model that came.
 
-    **Arguments:** `y [*pictures rows columns]`: one picture or several of one size, NaN in the gaps. `batch_size`:
-    squares of up to 256 pixels a side in each step. `seed`: of the gaps.
+    **Arguments:** `y [*pictures rows columns]`: one picture or several of one size, NaN or masked in the gaps.
+    `batch_size`: squares of up to 256 pixels a side in each step. `seed`: of the gaps.
 
     **Cost:** a step takes about 0.6 s for each square on a CPU core. **Good values:** 50 to 200 steps.
 
@@ -44,7 +45,7 @@ def finetune_pictures(
 
     **Raises:** `ValueError` where there are no gaps, or nothing but gaps, or a picture is smaller than 16 pixels.
     """
-    y = np.asarray(y, np.float64)
+    y = floats(y)
     if y.ndim < 2 or min(y.shape[-2:]) < 16:
         raise ValueError(f"`y` must be pictures of at least 16 x 16 pixels, [*pictures rows columns]; got {y.shape}.")
     if steps < 1 or batch_size < 1:

@@ -1,5 +1,6 @@
 """Training: a flat, visible loop."""
 
+import contextlib
 import dataclasses
 import functools
 import time
@@ -20,6 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from .. import objectives
 from ..devices import everywhere, global_mesh, here, is_first
+from ..files import held
 from ..fingerprint import fingerprint
 from ..models import AbstractNeuralProcess
 from ..task import Task
@@ -126,7 +128,7 @@ def fit(
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
     checkpoint is of another run: of another model, `key`, tasks, objective, kind of optimiser or batch size, or of more
-    steps (more `steps`, and other learning rates, prolong it);
+    steps (more `steps`, and other learning rates, prolong it), or another training is running in its folder;
     `KeyboardInterrupt` goes through after the checkpoint is written.
     """
     for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
@@ -134,6 +136,7 @@ def fit(
             raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
     if isinstance(tasks, type) or not (isinstance(tasks, Curriculum) or callable(getattr(tasks, "sample", None))):
         raise TypeError(
             "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
@@ -180,7 +183,7 @@ def fit(
     done = first = int(state.step)
 
     keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
-    with _progress_bar(progress and is_first(mesh)) as bar:
+    with _alone(folder), _progress_bar(progress and is_first(mesh)) as bar:
         line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
         try:
             while done < steps:
@@ -219,6 +222,20 @@ def fit(
         seconds=time.monotonic() - started,
         seeds=seeds,
     )
+
+
+@contextlib.contextmanager
+def _alone(folder):
+    """Keeps other trainings out of a folder, where there is one; they would delete one another's checkpoints."""
+    with contextlib.ExitStack() as stack:
+        if folder is not None:
+            try:
+                stack.enter_context(held(folder))
+            except BlockingIOError:
+                raise ValueError(
+                    f"Another training is running in '{folder}': use another `checkpoint` folder, or wait for its end."
+                ) from None
+        yield
 
 
 def _check_drawn(curriculum):

@@ -45,18 +45,13 @@ def fit_and_keep_best(
     **Arguments:** `objective(model, task)`: of training and scores; `together`: tasks that are scored at a time, by
     `vmap`; None: one, without. The others as for `fit`.
     """
-
-    @eqx.filter_jit
-    def mean(model, tasks):
-        return jnp.mean(jax.lax.map(lambda task: objective(model, task), tasks, batch_size=together))
-
-    lowest = float(mean(model, held_out))
+    lowest = float(_mean(model, held_out, objective, together))
     validation = [(0, lowest)]
     best = Finetuned(model, 0, validation)
 
     def score(model):
         nonlocal best, lowest
-        step, loss = min(validation[-1][0] + every, steps), float(mean(model, held_out))
+        step, loss = min(validation[-1][0] + every, steps), float(_mean(model, held_out, objective, together))
         validation.append((step, loss))
         if loss < lowest:
             best, lowest = Finetuned(model, step, validation), loss
@@ -76,3 +71,8 @@ def fit_and_keep_best(
         progress=progress,
     )
     return best
+
+
+@eqx.filter_jit
+def _mean(model, tasks, objective, together):
+    return jnp.mean(jax.lax.map(lambda task: objective(model, task), tasks, batch_size=together))
