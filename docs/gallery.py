@@ -29,6 +29,13 @@ from npax.estimators import Extrapolation
 from npax.tasks import Matern32Prior, RBFPrior, gp_1d, gp_2d
 
 FOLDER = Path(__file__).parent / "gallery"
+ELSEWHERE = {
+    "../benchmarks/results/bo1d.png": """
+Bayesian optimisation of functions of GP-1D with models trained for 1,500 steps: regret beside that of a Gaussian
+process that knows the kernel, and the two worst searches of TNP-KR: SA (`plot.regret`, `plot.search`; `python
+benchmarks/bo1d.py --plot` with trained weights).""",
+}
+"""Pictures that benchmarks draw, and what they show."""
 
 
 def main() -> None:
@@ -65,6 +72,7 @@ def main() -> None:
             print(picture, flush=True)
         if picture.exists():
             text += f"\n{inspect.getdoc(draw)}\n\n![{draw.__name__}](gallery/{picture.name})\n"
+    text += "".join(f"{about}\n\n![{Path(picture).stem}]({picture})\n" for picture, about in ELSEWHERE.items())
     (FOLDER.parent / "gallery.md").write_text(text)
 
 

@@ -6,13 +6,38 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from .matmul import as_now
+
 
 def in_turns(function: Callable[..., Any], together: int) -> Callable[..., Any]:
     """The function, of which `vmap` computes at most `together` at a time, with the same numbers.
 
-    `function` takes positional arguments whose leaves are arrays. It is not differentiated: wrap it in a
-    `jax.custom_vjp` whose two halves take turns.
+    `function(operands, *others)`: leaves are arrays. Its gradient, in the `operands` alone, takes turns too, and
+    computes the function again: nothing of the function stays behind for it but the arguments.
     """
+
+    @jax.custom_vjp
+    def turn(operands, *others):
+        return _mapped(function, together)(operands, *others)
+
+    def forward(*arguments):
+        return _mapped(function, together)(*arguments), arguments
+
+    promise = as_now()
+
+    def backward(arguments, d_out):
+        def pull(operands, others, d_out):
+            with promise():
+                return jax.vjp(lambda operands: function(operands, *others), operands)[1](d_out)[0]
+
+        operands, *others = arguments
+        return _mapped(pull, together)(operands, others, d_out), *(None for _ in others)
+
+    turn.defvjp(forward, backward)
+    return turn
+
+
+def _mapped(function, together):
     turn = jax.custom_batching.custom_vmap(function)
 
     @turn.def_vmap

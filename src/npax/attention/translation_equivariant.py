@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..matmul import as_now
 from ..turns import in_turns
 from .dense import hide, softmax
 
@@ -54,10 +53,13 @@ def translation_equivariant_attention(
     xk = jnp.where(mask[:, None], xk, 0.0)
     count = max(1, -(-nq // max(1, block // max(nk, 1))))
     rows = -(-nq // count)
+    together = max(1, block // max(rows * nk, 1))
+    # Tasks that are computed together have each another number of keys that count.
+    pairs = _all_pairs if together > 1 or nk <= FEW else _pairs_that_count
 
     def read(piece):
         q, xq = piece
-        return _read((q, k, v, rho, phi, xq, xk), mask, max(1, block // max(rows * nk, 1)), as_now())
+        return in_turns(pairs, together)((q, k, v, rho, phi, xq, xk), mask)
 
     if count == 1:
         return read((q, xq))
@@ -67,47 +69,12 @@ def translation_equivariant_attention(
     return jnp.moveaxis(out, 0, 1).reshape(len(q), -1, v.shape[2])[:, :nq], moved.reshape(-1, xq.shape[2])[:nq]
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _read(operands, mask, together, promise):
-    """One piece. Neither its forward nor its backward pass leaves anything of the pairs behind; the tasks of a batch
-    take turns, `together` at a time."""
-    return in_turns(_for_pairs(_forward, together), together)(operands, mask)
-
-
-def _read_fwd(operands, mask, together, promise):
-    return in_turns(_for_pairs(_forward, together), together)(operands, mask), (operands, mask)
-
-
-def _forward(pairs, operands, mask):
-    return pairs(operands, mask)
-
-
-def _read_bwd(together, promise, residuals, d_out):
-    def backward(pairs, operands, mask, d_out):
-        with promise():
-            return jax.vjp(lambda operands: pairs(operands, mask), operands)[1](d_out)[0]
-
-    pull = _for_pairs(backward, together)
-
-    return in_turns(pull, together)(*residuals, d_out), None  # nothing flows to the mask
-
-
-_read.defvjp(_read_fwd, _read_bwd)
-
-
-def _for_pairs(function, together):
-    """`function(pairs, operands, mask, ...)` with the pairs of as few keys as hold all that count, in thirds of their
-    number; with all pairs where tasks, which have a number each, are computed together."""
-
-    def switched(operands, mask, *rest):
-        nk = len(mask)
-        if together > 1 or nk <= FEW:
-            return function(_all_pairs, operands, mask, *rest)
-        sizes = [-(-nk * thirds // 3) for thirds in (1, 2, 3)]
-        branches = [partial(function, partial(_first_pairs, size)) for size in sizes]
-        return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), jnp.sum(mask)), branches, operands, mask, *rest)
-
-    return switched
+def _pairs_that_count(operands, mask):
+    """`_all_pairs`, of as few keys as hold all that count, in thirds of their number."""
+    nk = len(mask)
+    sizes = [-(-nk * thirds // 3) for thirds in (1, 2, 3)]
+    branches = [jax.checkpoint(partial(_first_pairs, size)) for size in sizes]  # a gradient keeps nothing of the pairs
+    return jax.lax.switch(jnp.searchsorted(jnp.array(sizes), jnp.sum(mask)), branches, operands, mask)
 
 
 def _first_pairs(size, operands, mask):

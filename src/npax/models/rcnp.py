@@ -1,5 +1,3 @@
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +6,6 @@ from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
-from ..matmul import as_now
 from ..turns import in_turns
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
@@ -80,7 +77,7 @@ def _sum_hidden(encoder, xt, xc, yc, mask, block):
     rows, nc = max(xt.shape[0], 1), max(xc.shape[0], 1)
     count = -(-nc // max(SIDE, block // rows))
     xc, yc, mask = (_in_blocks(a, count) for a in (xc, yc, mask))
-    return _sum_blocks((encoder, xt, xc, yc), mask, max(1, block // (rows * nc)), as_now())
+    return in_turns(_sum_blocks, max(1, block // (rows * nc)))((encoder, xt, xc, yc), mask)
 
 
 def _in_blocks(a, count):
@@ -90,54 +87,17 @@ def _in_blocks(a, count):
     return a.reshape(count, side, *a.shape[1:])
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def _sum_blocks(operands, mask, together, promise):
-    """Nothing of the pairs stays behind for the backward pass: the gradient of a sum needs no more than each block."""
-    return in_turns(_forward, together)(operands, mask)
-
-
-def _sum_blocks_fwd(operands, mask, together, promise):
-    return in_turns(_forward, together)(operands, mask), (operands, mask)
-
-
-def _sum_blocks_bwd(together, promise, residuals, d_out):
-    def pull(operands, mask, d_out):
-        with promise():
-            return _backward(operands, mask, d_out)
-
-    return in_turns(pull, together)(*residuals, d_out), None  # nothing flows to the mask
-
-
-_sum_blocks.defvjp(_sum_blocks_fwd, _sum_blocks_bwd)
-
-
-def _forward(operands, mask):
+def _sum_blocks(operands, mask):
     encoder, xt, xc, yc = operands
-
-    def absorb(total, block):
-        xc, yc, mask = block
-        return jax.lax.cond(jnp.any(mask), lambda: total + _one_block(mask, encoder, xt, xc, yc), lambda: total), None
-
     width = encoder.layers[-1].weight.shape[0]
-    return jax.lax.scan(absorb, jnp.zeros((xt.shape[0], width), xt.dtype), (xc, yc, mask))[0]
+    nothing = jnp.zeros((xt.shape[0], width), xt.dtype)
 
-
-def _backward(operands, mask, d_out):
-    encoder, xt, xc, yc = operands
-
+    @jax.checkpoint  # a gradient keeps no more than each block
     def absorb(total, block):
         xc, yc, mask = block
-        wanted = (encoder, xt, xc, yc)
-        d_encoder, d_xt, *d_points = jax.lax.cond(
-            jnp.any(mask),
-            lambda: jax.vjp(partial(_one_block, mask), *wanted)[1](d_out),
-            lambda: jax.tree.map(jnp.zeros_like, wanted),
-        )
-        return jax.tree.map(jnp.add, total, (d_encoder, d_xt)), tuple(d_points)
+        return total + jax.lax.cond(jnp.any(mask), lambda: _one_block(mask, encoder, xt, xc, yc), lambda: nothing), None
 
-    shared = (encoder, xt)
-    (d_encoder, d_xt), (d_xc, d_yc) = jax.lax.scan(absorb, jax.tree.map(jnp.zeros_like, shared), (xc, yc, mask))
-    return d_encoder, d_xt, d_xc, d_yc
+    return jax.lax.scan(absorb, nothing, (xc, yc, mask))[0]
 
 
 def _one_block(mask, encoder, xt, xc, yc):
