@@ -1,12 +1,14 @@
-"""The dl4bi side of `dl4bi_side_by_side.py`, by its public interface, in the peer's own interpreter."""
+"""The dl4bi side of the comparisons, by its public interface, in the peer's own interpreter."""
 
 import json
 import sys
+import time
 from importlib.metadata import version
 
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from _worker import parameters, serve
 from dl4bi import meta_learning
@@ -35,8 +37,42 @@ def block(attention, variant):
 
 def train(spec):
     """Steps of batch 32 on GP-1D RBF, tasks drawn in the step; the optimiser of the paper."""
+    steps, carry, size = _training(spec, 100_000)
+    count = iter(range(10**9))
+
+    def run():
+        carry[0], losses = steps(carry[0], jr.key(next(count)))
+        return losses
+
+    return run, size
+
+
+def learn(spec):
+    """NLL on the tasks in the file `tasks`, `[tasks]`, after `total` steps of training, and the seconds these took."""
+    steps, carry, size = _training(spec, spec["total"])
+    started = time.monotonic()
+    for i in range(spec["total"] // spec["steps"]):
+        carry[0], _ = steps(carry[0], jr.key(i))
+    jax.block_until_ready(carry[0])
+    seconds = time.monotonic() - started
+    state = carry[0]
+
+    @jax.jit
+    def nll(batch):
+        inputs = {name: batch[name] for name in ("s_ctx", "f_ctx", "mask_ctx", "s_test")}
+        found = state.apply_fn({"params": state.params, **state.kwargs}, **inputs, rngs={"extra": jr.key(1)})
+        return -jax.scipy.stats.norm.logpdf(batch["f_test"], found.mu, found.std).mean(axis=(1, 2))
+
+    known = np.load(spec["tasks"])
+    parts = [{name: known[name][i : i + 32] for name in known.files} for i in range(0, len(known["f_test"]), 32)]
+    values = np.concatenate([nll(part) for part in parts])
+    print(json.dumps({"nll": values.tolist(), "parameters": size, "seconds": seconds, "dl4bi": version("dl4bi")}))
+
+
+def _training(spec, horizon):
+    """A function of state and key that takes some steps, a list that holds the first state, and the model's size."""
     model = _model(spec)
-    optimizer = optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(1e-3, 100_000)))
+    optimizer = optax.chain(optax.clip_by_global_norm(3.0), optax.yogi(optax.cosine_decay_schedule(1e-3, horizon)))
     batch = gp_1d(jr.key(0), spec["batch"])
     inputs = {name: batch[name] for name in ("s_ctx", "f_ctx", "mask_ctx", "s_test")}
     variables = jax.jit(lambda key: model.init({"params": key, "extra": key}, **inputs))(jr.key(0))
@@ -50,13 +86,7 @@ def train(spec):
 
     # Its own loop calls one jitted step after another; a scan over steps is kinder to it.
     steps = jax.jit(lambda state, key: jax.lax.scan(step, state, jr.split(key, spec["steps"])))
-    carry, count = [state], iter(range(10**9))
-
-    def run():
-        carry[0], losses = steps(carry[0], jr.key(next(count)))
-        return losses
-
-    return run, parameters(params)
+    return steps, [state], parameters(params)
 
 
 def tasks(spec):
@@ -152,5 +182,7 @@ def gp_1d(key, batch):
 
 if __name__ == "__main__":
     spec = json.loads(sys.argv[1])
+    if spec["case"] == "learn":
+        sys.exit(learn(spec))
     run, size = {"train": train, "predict": predict, "tasks": tasks}[spec["case"]](spec)
     serve(run, {"parameters": size, "dl4bi": version("dl4bi"), "flax": version("flax")}, spec["steps"])
