@@ -105,12 +105,6 @@ def test_the_search_leaves_where_it_fails(shipped):
     assert len(result.func_vals) >= 7 and result.fun < 0.5
 
 
-@pytest.mark.parametrize("n_iter", [-1, 1.0, "3"])
-def test_iterations_are_a_whole_number(n_iter, small):
-    with pytest.raises((ValueError, TypeError), match="n_iter"):
-        minimize(quadratic, [(-1, 2)], n_iter=n_iter, model=small)
-
-
 def test_an_interrupt_returns_what_is_known(small):
     values = iter([3.0, 1.0, 2.0])
 
@@ -223,7 +217,7 @@ def test_the_largest_float_is_a_penalty_like_others(y):
         ({"bounds": [("a", "b")]}, ValueError, "pairs of numbers"),
         ({"bounds": [(0, 1)] * 4}, ValueError, "up to 3 coordinates, got 4"),
         ({"n_init": 0}, ValueError, "`n_init` must be a whole number, at least 1"),
-        ({"n_iter": -5}, ValueError, "`n_iter`.* must not be negative, got -5"),
+        ({"n_iter": -5}, ValueError, "`n_iter`.* must be a whole number, at least 0; got -5"),
         ({"acquisition": "pi"}, ValueError, '"ei", "ucb", "thompson"'),
         ({"acquisition": 3}, TypeError, "acquisition"),
         ({"model": "gp-local"}, FileNotFoundError, "gp-universal"),
@@ -273,6 +267,12 @@ def test_a_rounded_place_answers_its_question(small):
         opt.forget(first)
 
 
+def test_generators_old_and_new_may_choose_the_places(small):
+    for kind in (np.random.default_rng, np.random.RandomState):
+        first, second = (Optimizer([(0, 1)], model=small, random_state=kind(3)).ask() for _ in range(2))
+        assert np.array_equal(first, second)
+
+
 def test_one_value_answers_one_question(small):
     opt = Optimizer([(0, 1)], model=small, random_state=0)
     opt._open = [np.array([0.5]), np.array([0.5])]
@@ -290,7 +290,6 @@ def test_chance_looks_nowhere_closely(small):
     ("wrong", "kind", "words"),
     [
         ({"model": "field-universal"}, ValueError, "`model` is one of pictures"),
-        ({"random_state": np.random.RandomState(0)}, TypeError, r"must be a seed or a `numpy\.random\.Generator`"),
     ],
 )
 def test_arguments_that_would_mislead_are_refused(wrong, kind, words):

@@ -1,5 +1,7 @@
 """Fields with gaps: xarray in, xarray out."""
 
+from inspect import unwrap
+
 import dask
 import numpy as np
 import pytest
@@ -105,6 +107,7 @@ def test_clear_errors(field, model):
         (ValueError, "numbers, got <U", lambda: npax.fill_gaps(field.astype(str), model=model)),
         (ValueError, "durations", lambda: npax.fill_gaps(field.astype("m8[s]").astype("m8[ns]"), model=model)),
         (ValueError, "`finetune`", lambda: npax.fill_gaps(field, model=model, finetune=-1)),
+        (ValueError, "`finetune` .* got 1.5", lambda: unwrap(npax.fill_gaps)(field, model=model, finetune=1.5)),
         (TypeError, "DataArray", lambda: npax.fill_gaps(field.to_numpy(), model=model)),
         (TypeError, "GridConvCNP", lambda: npax.fill_gaps(field, model=untrained.cnp(3))),
         (FileNotFoundError, "field-universal", lambda: npax.fill_gaps(field, model="field-special")),
@@ -123,6 +126,58 @@ def test_time_is_no_side_of_a_picture(field, model):
     with pytest.raises(ValueError, match=r"`dims` must be two dimensions of `field`, got \['lat'\]"):
         npax.fill_gaps(flat.squeeze("level").expand_dims("month"), model=model)
     assert npax.fill_gaps(flat, dims=("lat", "time"), model=model).sst_mean.dims == ("lat", "time", "level")
+
+
+def test_months_and_rounded_coordinates_are_even(field, model):
+    months = np.array(["2020-01", "2020-02", "2020-03"], "M8[ns]")  # 31 and 29 days
+    rounded = np.float32(170) + 1e-4 * np.arange(12, dtype=np.float32)
+    section = field[:, 0].assign_coords(time=months, lon=rounded)
+    assert np.array_equal(
+        npax.fill_gaps(section, model=model).sst_mean, npax.fill_gaps(field[:, 0], model=model).sst_mean
+    )
+    with pytest.raises(ValueError, match="from 1 to 29 days"):
+        npax.fill_gaps(
+            section.assign_coords(time=np.array(["2020-01-31", "2020-02", "2020-03"], "M8[ns]")), model=model
+        )
+    anew = field.assign_coords(lon=(354 + np.arange(12)) % 360.0)
+    with pytest.raises(ValueError, match=r"begin anew, as `field\.assign_coords\(lon=\(field\.lon"):
+        npax.fill_gaps(anew, model=model)
+
+
+@pytest.mark.parametrize("name", ["lon", "x"])
+def test_the_ends_of_longitudes_all_round_are_neighbours(name, field, model):
+    """They see what lies beyond, each at the other; not where the map ends."""
+    round_, part = (field[:1].assign_coords(lon=step * np.arange(12)).rename(lon=name) for step in (30.0, 29.0))
+    units = {"units": "degrees_east"}
+    round_, part = (given.assign_coords({name: given[name].assign_attrs(units)}) for given in (round_, part))
+    flat = fill(model, np.pad(round_[0].to_numpy(), [(0, 0), (6, 6)], mode="wrap")).mean[:, 6:-6]
+    assert np.array_equal(npax.fill_gaps(round_, model=model).sst_mean[0], flat)
+    assert np.array_equal(npax.fill_gaps(part, model=model).sst_mean[0], fill(model, part[0].to_numpy()).mean)
+
+
+def test_a_picture_of_one_value_has_no_scale(field, model):
+    dry = xr.where(field.notnull(), 1e-5, field)[:1]
+    with pytest.warns(UserWarning, match="All pixels that are seen in a picture are 1e-05: nothing says"):
+        npax.fill_gaps(dry, model=model)
+
+
+def test_packed_numbers_are_refused(field, model):
+    packed = field.assign_attrs(scale_factor=0.01, add_offset=20.0)
+    with pytest.raises(ValueError, match=r"'sst' packed, by its attributes .*: 0\.01 times its numbers and 20"):
+        npax.fill_gaps(packed.chunk(), model=model)
+    assert npax.fill_gaps(field.assign_attrs(scale_factor=1.0, add_offset=0), model=model).sst_mean.shape == field.shape
+
+
+def test_a_name_that_is_taken_is_refused(field, model):
+    with pytest.raises(ValueError, match="`field` has a coordinate 'sst_mean', as the result is to be named"):
+        npax.fill_gaps(field.assign_coords(sst_mean=1.0), model=model)
+
+
+@pytest.mark.parametrize("attribute", ["_FillValue", "missing_value"])
+def test_marks_in_another_precision_are_found(attribute, field, model):
+    single = field.fillna(9.96921e36).astype(np.float32).assign_attrs({attribute: 9.96921e36})
+    with pytest.raises(ValueError, match=r"`field` holds 9\.96921e\+36, its attribute"):
+        npax.fill_gaps(single, model=model)
 
 
 @pytest.mark.parametrize("attribute", ["_FillValue", "missing_value"])

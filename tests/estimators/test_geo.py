@@ -224,6 +224,14 @@ def test_lazy_observations_are_computed_and_lazy_tables_of_targets_refused(table
         interpolate(table, dd.from_pandas(target, npartitions=3), tiny)
 
 
+def test_what_has_neither_a_place_nor_a_value_is_left_out(table, tiny):
+    """As the edges of swaths, and the last lines of some files."""
+    empty = pd.concat([table, pd.DataFrame({name: [np.nan] for name in table})])
+    pd.testing.assert_frame_equal(interpolate(empty, table, tiny), interpolate(table, table, tiny))
+    with pytest.raises(ValueError, match=r"contains NaN or infinity in 1 of 41 rows \(columns 'lon'\)"):
+        interpolate(empty.fillna({"lat": 1.0, "temp": 1.0}), table, tiny)
+
+
 def test_dates_are_refused_by_column(table, tiny):
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))

@@ -151,6 +151,9 @@ def test_update_equals_fit_on_all(reg, data):
     assert np.array_equal(partly.predict(Xs), together)
     with pytest.raises(ValueError, match="columns that it had"):
         partly.update(X, np.stack([y, y], axis=1))
+    with pytest.warns(DroppedRows, match="1 of 1 rows"):
+        partly.update(X[:1], [np.nan])
+    assert np.array_equal(partly.predict(Xs), together), "a sensor that failed stops no stream"
 
 
 def test_samples_are_reproducible(reg, data):
@@ -158,6 +161,8 @@ def test_samples_are_reproducible(reg, data):
     reg.fit(X, y)
     assert np.array_equal(reg.sample_y(Xs, 2), reg.sample_y(Xs, 2, random_state=0))
     assert not np.array_equal(reg.sample_y(Xs, 2), reg.sample_y(Xs, 2, random_state=1))
+    for kind in (np.random.default_rng, np.random.RandomState):
+        assert np.array_equal(*(reg.sample_y(Xs, 2, random_state=kind(3)) for _ in range(2)))
 
 
 def test_lives_in_scikit_learn(reg, data):

@@ -186,6 +186,13 @@ def test_coordinates_that_are_not_in_memory(small, whole, tmp_path):
         npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
 
 
+def test_names_that_divide_groups_are_refused_before_the_work(small, tmp_path):
+    named = observations().rename(columns={"temp": "T (mg/l)"})
+    with pytest.raises(ValueError, match="A store takes no names with '/'"):
+        npax.interpolate(named, GRID, y="T (mg/l)", model=small, store=tmp_path / "map.zarr")
+    assert not (tmp_path / "map.zarr").exists()
+
+
 def test_a_table_of_points_has_no_blocks(small, tmp_path):
     with pytest.raises(ValueError, match="`store` takes a gridded target"):
         npax.interpolate(observations(), observations(), y="temp", model=small, store=tmp_path / "map.zarr")

@@ -87,6 +87,13 @@ def test_standardiser(rng):
     assert np.array_equal(empty.mean, [0, 0]) and np.array_equal(empty.std, [1, 1])
 
 
+def test_latitudes_rounded_to_float32_are_no_mistake():
+    north = LatLon().positions(np.array([[0.0, 90.00001]]))
+    assert np.allclose(north, [[0, 0, 1]], atol=1e-6)
+    with pytest.raises(ValueError, match=r"between -90 and 90 degrees; got 90\.0002"):
+        LatLon().positions(np.array([[0.0, 90.0002]]))
+
+
 @given(st.floats(-290, 307), st.integers(0, 100))
 @settings(deadline=None, max_examples=60)
 def test_standardised_values_do_not_depend_on_the_unit(exponent, seed):

@@ -66,7 +66,7 @@ class Optimizer:
     - `acquisition`: `"ei"`, `"ucb"`, `"thompson"` or an acquisition object of `npax.bayesopt`.
     - `model`: the name of a pretrained model, the path of a saved one, the model itself or a
       `NeuralProcessRegressor`, whose model is used, as fine-tuned in its `fit`. It predicts one column of `y`.
-    - `random_state`: a seed or a `numpy.random.Generator`; the same seed asks the same questions.
+    - `random_state`: a seed, or a generator of NumPy's, old or new; the same seed asks the same questions.
 
     **Cost** of a question: the model on 64 evaluations (256, 1,024, ... where there are more) and 512 candidates,
     three times. **Pitfalls:** a coordinate that spans orders of magnitude should be given as its logarithm.
@@ -84,10 +84,8 @@ class Optimizer:
         self.low, self.high = _checked_bounds(bounds)
         if not isinstance(n_init, Integral) or n_init < 1:
             raise ValueError(f"`n_init` must be a whole number, at least 1; got {n_init!r}.")
-        if isinstance(random_state, np.random.RandomState):
-            raise TypeError(
-                "`random_state` must be a seed or a `numpy.random.Generator`, got a `numpy.random.RandomState`."
-            )
+        if isinstance(random_state, np.random.RandomState):  # as scikit-learn has them
+            random_state = random_state.randint(np.iinfo(np.int32).max)
         self.n_init = n_init
         self.acquisition = acquisition_named(acquisition) if isinstance(acquisition, str) else acquisition
         if not isinstance(self.acquisition, AbstractAcquisition):

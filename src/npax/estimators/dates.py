@@ -15,7 +15,8 @@ def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
         raise ValueError(
             f"{where} holds dates or durations (columns {names}) where numbers are needed. Take the time since a date, "
             "in a unit of your choice, the same for observations and targets; for example days: "
-            '`days = (dates - np.datetime64("2000-01-01")) / np.timedelta64(1, "D")`.'
+            '`days = (dates - start) / np.timedelta64(1, "D")`, where `start` is a date of the same kind. (Durations '
+            "need no `start`; periods become dates by `.dt.to_timestamp()`.)"
         )
 
 

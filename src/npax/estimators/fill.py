@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from ..models import GridConvCNP
 from ..serialise import load
 from ..training import finetune_pictures
 from .dates import are_dates, refuse_dates
+from .degrees import LONGITUDE
 from .grid import moment_attributes, require, xarray
 from .missing import refuse_undecoded
 
@@ -22,8 +25,14 @@ if TYPE_CHECKING:
 
 TIMES = ("time", "t", "date", "month", "year", "step")
 """What a dimension is called that is none of a picture's, unless one says so; as one that has dates."""
-UNEVEN = 0.05
-"""How much the steps between coordinates may differ, as a share of their median."""
+UNEVEN = 0.1
+"""How much the steps between coordinates may differ, as a share of their median: months may."""
+DAY = 86_400e9
+"""Nanoseconds."""
+EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e")
+"""Units of longitudes."""
+ROUND = 128
+"""Pixels from beyond either end that a picture sees where it goes round the globe, at most."""
 
 
 def fill_gaps(
@@ -66,7 +75,9 @@ def fill_gaps(
     there. Pictures of which nothing is seen stay NaN.
 
     **Pitfalls:** distances are counted in pixels, whatever the coordinates say: on a grid of longitudes and latitudes
-    that reaches far to the north a pixel is not the same width everywhere. For scattered data, uneven grids and other
+    that reaches far to the north a pixel is not the same width everywhere. (Longitudes that go round the globe do so
+    here: the ends are neighbours.) Where all that is seen of a picture is one value, nothing says how large deviations
+    are: they are taken to be about 1, with a warning. For scattered data, uneven grids and other
     places than the pixels, `npax.interpolate`.
 
     **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions, values
@@ -99,23 +110,31 @@ def fill_gaps(
             f"`dims` must be two dimensions of `field`, got {dims}; it has {', '.join(map(repr, field.dims))}."
         )
     require(field.dims, dims, "field")
+    taken = [coordinate for coordinate in (f"{name}_mean", f"{name}_std") if coordinate in field.coords]
+    if taken:
+        raise ValueError(f"`field` has a coordinate {taken[0]!r}, as the result is to be named: rename it, or drop it.")
     for dim in dims:
         _check_even(field, dim)
     net = load(model) if isinstance(model, str | Path) else model
     if not isinstance(net, GridConvCNP):
         kind = ValueError if isinstance(model, str | Path) else TypeError
         raise kind(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
-    if finetune < 0:
-        raise ValueError(f"`finetune` must be a number of steps, 0 for none; got {finetune}.")
+    if not isinstance(finetune, Integral) or finetune < 0:
+        raise ValueError(f"`finetune` must be a whole number of steps, 0 for none; got {finetune!r}.")
     if finetune:
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
 
     whole = field.chunk(dict.fromkeys(dims, -1)) if field.chunks else field
+    beyond = [(min(ROUND, field.sizes[dim] // 2),) * 2 if _goes_round(field, dim) else (0, 0) for dim in dims]
+    inside = tuple(slice(width, -width or None) for width, _ in beyond)
     with Progress("filling", field.size, shown=progress and not field.chunks) as bar:
 
         def moments(picture):
-            found = fill(net, picture, mirrored=mirrored, advance=bar.advance)
-            return found.mean, found.std(include_noise)
+            _warn_of_no_scale(picture)
+            padded = np.pad(picture, beyond, mode="wrap")
+            share = picture.size / max(padded.size, 1)
+            found = fill(net, padded, mirrored=mirrored, advance=lambda pixels: bar.advance(share * pixels))
+            return found.mean[inside], found.std(include_noise)[inside]
 
         mean, std = xr.apply_ufunc(
             moments,
@@ -142,17 +161,42 @@ def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
     return tuple(dim for dim in field.dims if len(field.dims) == 2 or not of_time(dim))[-2:]
 
 
+def _goes_round(field, dim):
+    """Whether a dimension is of longitudes, all round the globe: its ends are neighbours."""
+    if dim not in field.coords or field[dim].size < 3 or field[dim].dtype.kind not in "iuf":
+        return False
+    at = field[dim].to_numpy().astype(float)
+    step = abs(at[-1] - at[0]) / (at.size - 1)
+    eastward = str(field[dim].attrs.get("units", "")).lower() in EAST or str(dim).lower() in LONGITUDE
+    return eastward and abs(step * at.size - 360) < step / 10
+
+
+def _warn_of_no_scale(picture):
+    seen = picture[np.isfinite(picture)]
+    if seen.size and seen.min() == seen.max():
+        warnings.warn(
+            f"All pixels that are seen in a picture are {seen[0]:g}: nothing says how large deviations are, and they "
+            "are taken to be about 1. Fill such a picture with its value, or leave it out.",
+            stacklevel=2,
+        )
+
+
 def _check_even(field, dim):
     """**Raises** for coordinates that are numbers or dates, and not evenly spaced; others, such as names, are taken to
     be in order."""
     if dim not in field.coords or field[dim].size < 3 or field[dim].dtype.kind not in "iufmM":
         return
-    at = np.asarray(field[dim])
-    steps = np.diff(at.astype("int64" if at.dtype.kind in "mM" else float))
+    at = field[dim].to_numpy()
+    dates = at.dtype.kind in "mM"
+    at = at.astype(f"{at.dtype.kind}8[ns]") if dates else at
+    rounded = 4 * np.finfo(at.dtype).eps * np.abs(at).max() if at.dtype.kind == "f" else 0.0
+    steps = np.diff(at.astype("int64") / DAY if dates else at.astype(float))
     middle = np.median(steps)
-    if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle)):
+    if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle) + rounded):
+        remedy = f"If they are only out of order, sort them by `field.sortby({dim!r})`"
+        if str(dim).lower() in LONGITUDE:
+            remedy += f" (longitudes that begin anew, as `field.assign_coords({dim}=(field.{dim} + 180) % 360 - 180)`)"
         raise ValueError(
-            f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}. "
-            f"If they are only out of order, sort them by `field.sortby({dim!r})`; else use npax.interpolate, which "
-            "takes any coordinates."
+            f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}"
+            f"{' days' if dates else ''}. {remedy}; else use npax.interpolate, which takes any coordinates."
         )

@@ -49,9 +49,9 @@ def interpolate(
 
     **Arguments:**
 
-    - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN);
-      what is lazy in them is computed. Values along a dimension that none of `x` has (times) are repeated observations
-      of the same places, with a warning.
+    - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN,
+      their coordinates too in swaths); what is lazy in them is computed. Values along a dimension that none of `x` has
+      (times) are repeated observations of the same places, with a warning.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; NaN where a coordinate is); or the coordinates alone, as a mapping
       from name to values.
@@ -66,8 +66,9 @@ def interpolate(
     - `options`: those of `NeuralProcessRegressor` (`model`, `strategy`, `on_missing`, `progress`, ...).
 
     **Returns:** for a DataFrame, a copy of it with two more columns per `y`; else a Dataset on the dimensions and
-    coordinates of `target`, whose variables carry the attributes of `y`, units included. The mean's attribute
-    `strategy` (of a DataFrame: its own) says whether the prediction is exact or tiled.
+    coordinates of `target`, whose variables carry the attributes of `y`, units included. What has these names already,
+    as after an earlier prediction, is replaced. The mean's attribute `strategy` (of a DataFrame: its own) says whether
+    the prediction is exact or tiled.
 
     Where `target` is chunked by dask the result is lazy, with the same chunks, for any dask scheduler. The model is
     sent to each worker once; a block gets its own coordinates and, of the observations, those that it sees (if the
@@ -97,12 +98,19 @@ def interpolate(
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
     if len({*x, *ys}) < len(x) + len(ys):
         raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
+    if store is not None and any("/" in str(name) for name in (*x, *ys)):
+        raise ValueError(
+            f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
+        )
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
-    places = _places(table, x, "observations")
+    places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
+    there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
+    places, values = places[there], values[there]
+    refuse_missing(places, x, "`observations`")
     if coords == "planar":
         warn_of_degrees(x, places, stacklevel=2)
-    reg.fit(places, _columns(table, ys, "observations"), finetune=finetune, gaps=gaps)
+    reg.fit(places, values, finetune=finetune, gaps=gaps)
     if _framed(target):
         if store is not None:
             raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")

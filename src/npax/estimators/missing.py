@@ -20,13 +20,21 @@ def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) ->
 
 
 def refuse_undecoded(variable: Any, name: Hashable, where: str) -> None:
-    """**Raises** `ValueError` where an array of xarray's, in memory, holds the number that by its own attributes stands
-    for what is missing."""
+    """**Raises** `ValueError` where an array of xarray's is packed by its own attributes, or, in memory, holds the
+    number that by them stands for what is missing."""
+    scale, offset = (variable.attrs.get(name, usual) for name, usual in (("scale_factor", 1), ("add_offset", 0)))
+    if scale != 1 or offset != 0:
+        raise ValueError(
+            f"{where} holds {name!r} packed, by its attributes `scale_factor` and `add_offset`: {scale:g} times its "
+            f"numbers and {offset:g} are the values. Decode it, `xarray.decode_cf(...)`."
+        )
     if variable.chunks:
         return
     for attribute in MARKS:
         mark = np.atleast_1d(variable.attrs.get(attribute, np.nan))
-        count = np.count_nonzero(np.isin(variable.to_numpy(), mark[mark == mark]))
+        values = variable.to_numpy()
+        as_stored = mark.astype(values.dtype) if values.dtype.kind == "f" and mark.dtype.kind in "fiu" else mark
+        count = np.count_nonzero(np.isin(values, as_stored[mark == mark]))
         if count:
             raise ValueError(
                 f"{where} holds {mark[0]:g}, its attribute `{attribute}`, {count:,} times in {name!r}: what is missing "

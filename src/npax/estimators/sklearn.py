@@ -55,7 +55,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       fields).
     - `progress`: show a progress bar over tiles, over the targets of an exact prediction, or over those of samples and
       covariances.
-    - `random_state`: seed of `sample_y` where that is given None.
+    - `random_state`: seed of `sample_y` where that is given None; a whole number, or a generator of NumPy's, old or
+      new.
 
     **Attributes** after `fit`: `model_`; `finetuned_`, what `npax.finetune` returned, or None; `X_`, `y_`, the
     observations in use; `n_features_in_`, `feature_names_in_`; `strategy_`, that of the latest prediction (before the
@@ -190,7 +191,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X = self._targets(X)
         seed = self.random_state if random_state is None else random_state
-        key = jr.key(check_random_state(seed).randint(np.iinfo(np.int32).max))
+        most = np.iinfo(np.int32).max
+        drawn = seed.integers(most) if isinstance(seed, np.random.Generator) else check_random_state(seed).randint(most)
+        key = jr.key(int(drawn))
         samples = joint_samples(self._predictor(1), X, n_samples, key, include_noise=include_noise)
         return self._like_y(np.moveaxis(samples, 0, -1))
 
@@ -214,7 +217,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if finite.all():
             return X, y
         lost = f"{np.sum(~finite)} of {len(y)} rows of `y` hold NaN or infinity"
-        if self.on_missing == "raise" or not finite.any():
+        if self.on_missing == "raise" or (reset and not finite.any()):
             remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
             raise ValueError(f"{lost}. {remedy}")
         warnings.warn(f"{lost}; they are left out.", DroppedRows, stacklevel=3)

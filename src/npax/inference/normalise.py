@@ -9,6 +9,8 @@ from .surroundings import Surroundings, half_range
 
 HALF_SPAN = 2.0
 """Models are trained on coordinates in [-2, 2]."""
+ROUNDED = 1e-4
+"""Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,10 +138,10 @@ class LatLon(AbstractCoordinates):
                 f'`coords="latlon"` takes two columns, longitude and latitude in degrees; got {x.shape[1]} columns.'
             )
         lon, lat = x.T
-        if x.shape[0] and np.abs(lat).max() > 90 + 1e-9:
+        if x.shape[0] and np.abs(lat).max() > 90 + ROUNDED:
             worst = lat[np.abs(lat).argmax()]
             raise ValueError(
-                f"Latitudes lie between -90 and 90 degrees; got {worst:g}. "
+                f"Latitudes lie between -90 and 90 degrees; got {worst:.10g}. "
                 "The columns are longitude first, then latitude: swap them if they came in the other order."
             )
         lon, lat = np.radians(lon % 360.0), np.radians(lat)
