@@ -47,7 +47,7 @@ NAMES = {
 }
 TABLES = {
     "gp1d": ("1500-steps", {"RBF": "gp1d-rbf", "Matern 3/2": "gp1d-matern32", "periodic": "gp1d-periodic"}),
-    "gp1d-longer": ("4000-steps", {"RBF": "gp1d-rbf"}),
+    "gp1d-longer": ("4000-steps", {"RBF": "gp1d-rbf", "periodic": "gp1d-periodic"}),
     "gp2d": ("500-steps", {"RBF": "gp2d-rbf"}),
     "shift": ("1500-steps", {"0": "shift-0", "1": "shift-1", "2": "shift-2"}),
 }

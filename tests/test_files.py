@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from npax.files import replaced, write_atomically
+from npax.files import held, replaced, write_atomically
 
 
 @pytest.mark.parametrize("call", ["replace", "fsync"])
@@ -20,7 +20,7 @@ def test_a_failed_write_leaves_the_old_file(call, tmp_path, monkeypatch):
         patch.setattr(os, call, fail)
         with pytest.raises(OSError, match="no space left"):
             write_atomically(path, b"new")
-    assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"old" and list(tmp_path.iterdir()) == [path]
     write_atomically(path, b"new")
     assert path.read_bytes() == b"new"
 
@@ -34,6 +34,15 @@ def test_where_folders_cannot_be_opened_files_are_written_all_the_same(tmp_path,
         patch.setattr(os, "open", fail)
         write_atomically(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"new"
+
+
+def test_a_folder_is_held_by_one_at_a_time(tmp_path):
+    for _ in range(2):
+        with held(tmp_path / "new"):
+            with pytest.raises(BlockingIOError), held(tmp_path / "new"):
+                pass
+            with held(tmp_path):
+                assert (tmp_path / "new").is_dir()
 
 
 def write(path: Path, text: str) -> None:

@@ -17,11 +17,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    with open(partial, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    try:
+        with open(partial, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
     if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
         return
     folder = os.open(path.parent, os.O_RDONLY)
