@@ -13,7 +13,7 @@ from untrained import cnp
 
 import npax
 import npax.plot
-from npax.cli import _process, app
+from npax.cli import _process, app, main
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, read, regular_grid, write
 from npax.cli.train import trainings
@@ -109,6 +109,48 @@ def test_values_that_are_no_numbers_are_not_scored(observations, weights, tmp_pa
     assert np.isfinite(pd.read_csv(out)["temp_mean"]).all()
 
 
+def test_grids_with_values_of_their_own_are_scored_as_points_are(observations, weights, tmp_path):
+    """Whatever the order of their dimensions."""
+    points = pd.DataFrame({"lon": [0.5, 0.5, 1.5, 1.5], "lat": [1.0, 2.0, 1.0, 2.0], "temp": [1.0, np.nan, 3.0, 4.0]})
+    points.to_csv(tmp_path / "points.csv", index=False)
+    grid = points.set_index(["lon", "lat"]).to_xarray()
+    grid.to_netcdf(tmp_path / "grid.nc")
+    turned = xr.Dataset({"temp": grid.temp.T}, coords={"lon": grid.lon, "lat": grid.lat}).assign(other=grid.temp)
+    turned.to_netcdf(tmp_path / "turned.nc")
+    results = [
+        predict(observations, weights, "--at", tmp_path / name, "-o", tmp_path / "out.nc")
+        for name in ("points.csv", "grid.nc", "turned.nc")
+    ]
+    first, *others = (re.search(r"scores on 3 values: .*", result.output) for result in results)
+    assert first and all(other and other[0] == first[0] for other in others), [result.output for result in results]
+    grid.expand_dims(time=2).to_netcdf(tmp_path / "times.nc")
+    result = predict(observations, weights, "--at", tmp_path / "times.nc", "-o", tmp_path / "out.nc")
+    assert result.exit_code == 0 and "has other dimensions: the prediction is" in result.output
+
+
+def test_rows_that_end_with_a_comma_keep_their_columns(observations, weights, tmp_path):
+    lines = observations.read_text().splitlines()
+    expected = predict(observations, weights, "--at", observations, "-o", tmp_path / "expected.csv")
+    observations.write_text("\n".join([lines[0], *(f"{line}," for line in lines[1:])]))
+    result = predict(observations, weights, "--at", observations, "-o", tmp_path / "out.csv")
+    assert result.exit_code == expected.exit_code == 0, result.output
+    pd.testing.assert_frame_equal(*(pd.read_csv(tmp_path / name) for name in ("out.csv", "expected.csv")))
+    observations.write_text("\n".join([lines[0], *(f"{line},7" for line in lines[1:])]))
+    result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.nc")
+    refused(result, "obs.csv' cannot be read as a table: its rows have more values than its first line has names")
+
+
+def test_levels_of_an_index_and_truth_values_serve(observations, weights, tmp_path):
+    table = pd.read_csv(observations).drop(columns="name").assign(temp=lambda t: t["temp"] > 1)
+    table.to_parquet(tmp_path / "plain.parquet")
+    table.set_index(["lon", "lat"]).to_parquet(tmp_path / "levels.parquet")
+    for name in ("plain", "levels"):
+        args = "--resolution", 1, "-o", tmp_path / f"{name}.nc"
+        result = predict(tmp_path / f"{name}.parquet", weights, *args)
+        assert result.exit_code == 0, result.output
+    assert xr.open_dataset(tmp_path / "plain.nc").equals(xr.open_dataset(tmp_path / "levels.nc"))
+
+
 @pytest.mark.parametrize("value", [np.inf, np.nan])
 def test_a_column_without_a_range_is_named(value, observations, weights, tmp_path):
     table = pd.read_csv(observations)
@@ -132,7 +174,9 @@ def test_land_hides_the_field_only_where_the_ocean_is_observed(
 ):
     table = pd.read_csv(observations)
     table.assign(lon=table["lon"] + lon, lat=table["lat"] + 20).to_csv(observations, index=False)
-    grid = xr.Dataset({"temp": (("lat", "lon"), np.ones((2, 2)))}, {"lat": [20.0, 22.0], "lon": [lon, lon + 2]})
+    grid = xr.Dataset(
+        {"temp": (("lat", "lon"), [[1.0, 2.0], [2.0, 1.0]])}, {"lat": [20.0, 22.0], "lon": [lon, lon + 2]}
+    )
     grid.to_netcdf(tmp_path / "grid.nc")
     drawn = []
 
@@ -309,6 +353,14 @@ def test_where_nothing_can_be_written_is_said_before_the_work(observations, weig
     inside = observations / "out"
     for args in (["-o", inside / "o.nc"], ["-o", inside / "o.zarr"], ["--plot", inside / "o.png"]):
         refused(predict(observations, weights, "--resolution", 1, *args), "cannot be written", "obs.csv/out")
+    for name, option in (("map.nc", "-o"), ("map.csv", "-o"), ("map.png", "--plot")):
+        (tmp_path / name).mkdir()
+        refused(predict(observations, weights, "--resolution", 1, option, tmp_path / name), "is a folder: name a file")
+    table = pd.read_csv(observations).rename(columns={"temp": "T (mg/l)"})
+    table.to_csv(tmp_path / "named.csv", index=False)
+    for name in ("other.nc", "other.zarr"):
+        args = "--resolution", 1, "-o", tmp_path / name
+        refused(predict(tmp_path / "named.csv", weights, *args, y="T (mg/l)"), "takes no names with '/'")
     before = observations.read_bytes()
     refused(predict(observations, weights, "--resolution", 1, "-o", observations), "is what is read")
     points = observations.with_name("points.csv")
@@ -397,6 +449,19 @@ def _replace_training(monkeypatch, model=None, error=None, left=True):
 
     module = __import__("npax.cli.train", fromlist=["trainings"])
     monkeypatch.setattr(module, "trainings", lambda: {"gp-universal": stopped if error else training})
+
+
+@pytest.mark.parametrize(("code", "at_once"), [(130, True), (2, False), (0, False)])
+def test_after_ctrl_c_the_process_ends_at_once(code, at_once, monkeypatch):
+    """Devices may still compute, with memory that an orderly end would free."""
+    ends = []
+    monkeypatch.setattr(sys, "argv", ["npax", "models"])
+    monkeypatch.setattr("npax.cli.prepare", lambda: None)
+    monkeypatch.setattr("npax.cli.app", lambda: sys.exit(code))
+    monkeypatch.setattr("npax.cli.leave_at_once", ends.append)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == code and ends == [code] * at_once
 
 
 def test_presets_are_the_functions_that_train():

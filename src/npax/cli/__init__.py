@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ._process import ask_for_large_pages, prepare
+from ._process import INTERRUPTED, ask_for_large_pages, leave_at_once, prepare
 from .bench import bench
 from .demo import demo
 from .fill import fill
@@ -56,4 +56,9 @@ def main() -> None:
     if sys.argv[1:2] in (["train"], ["bench"]):
         ask_for_large_pages()
     prepare()
-    app()
+    try:
+        app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            leave_at_once(INTERRUPTED)
+        raise

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import jax
 import typer
@@ -15,6 +16,8 @@ from rich.console import Console
 out = Console(highlight=False, markup=False)
 err = Console(stderr=True, highlight=False)
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
 LARGE_PAGES = "glibc.malloc.hugetlb=1"
 PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
@@ -82,15 +85,24 @@ def clear_errors() -> Iterator[None]:
         fail(str(error), error)
 
 
+def leave_at_once(code: int) -> NoReturn:
+    """Ends the process although devices may still compute: an orderly end frees memory that they use, and crashes."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def check_output(path: Path, *inputs: Path | None) -> None:
-    """Makes the folder of a file that is to be written. **Raises** `OSError` where that cannot be, or where the file is
-    one of `inputs`: before the work, not after it."""
+    """Makes the folder of a file that is to be written. **Raises** `OSError` where that cannot be, where a folder has
+    that name (those of Zarr are no files), or where the file is one of `inputs`: before the work, not after it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(f"'{path}' cannot be written, for there can be no folder '{path.parent}': {error}") from error
     if not os.access(path.parent, os.W_OK):
         raise PermissionError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only.")
+    if path.is_dir() and path.suffix.lower() != ".zarr":
+        raise IsADirectoryError(f"'{path}' is a folder: name a file.")
     if any(file is not None and path.resolve() == file.resolve() for file in inputs):
         raise FileExistsError(f"'{path}' is what is read: write to another file.")
 

@@ -9,7 +9,7 @@ import typer
 from .. import bench as harness
 from ..devices import one_device_per_core
 from ..files import write_atomically
-from ._process import clear_errors, err, named, out
+from ._process import INTERRUPTED, clear_errors, err, named, out
 
 FOLDER = Path("runs/bench")
 """Where all of them keep what they need to go on."""
@@ -267,7 +267,7 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                     out.print(_line(result), soft_wrap=True)
     except KeyboardInterrupt:
         out.print("\nStopped. What is finished is kept; the same command goes on from the last checkpoint.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     out.print(f"results: {results}; compare them: npax bench report --results {results}", soft_wrap=True)
     if failed:
         err.print(f"failed: {', '.join(failed)}", style="red")

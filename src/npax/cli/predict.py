@@ -5,7 +5,7 @@ from typing import Annotated, cast
 import numpy as np
 import typer
 
-from ._process import check_output, clear_errors, err, out
+from ._process import INTERRUPTED, check_output, clear_errors, err, out
 
 
 class Coords(enum.StrEnum):
@@ -95,6 +95,8 @@ def predict(
             checked_plot(plot, x)
         for path in filter(None, (output, plot)):
             check_output(path, observations, at)
+        if output is not None and tables.ending(output) in (".nc", ".zarr") and any("/" in name for name in (*x, y)):
+            raise ValueError(f"'{output}' takes no names with '/': rename the column, or write .csv or .parquet.")
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
         table = tables.as_table(observed, [*x, y])
@@ -121,7 +123,7 @@ def predict(
             out.print(
                 f"\nStopped. The same command goes on with the blocks that are missing in {store}.", soft_wrap=True
             )
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         out.print(f"strategy: {_strategy(prediction, y)}")
         if output is not None:
             if store is None:
@@ -130,7 +132,8 @@ def predict(
         if plot is not None:
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}", soft_wrap=True)
-        _score(prediction, y, noise)
+        if store is None or not hasattr(target, "data_vars"):  # a grid for a store may be larger than memory
+            _score(prediction, target, y, noise)
 
 
 def _strategy(prediction, y):
@@ -150,18 +153,23 @@ def _thinned(prediction, most=4_000_000):
     return prediction.isel({d: slice(None, None, min(max(step, 1), max(n - 1, 1))) for d, n in sizes.items()})
 
 
-def _score(prediction, y, noise):
-    """Prints the scores where the points came with values of their own; without `noise` they are the function's."""
-    if y not in prediction:
+def _score(prediction, target, y, noise):
+    """Prints the scores where the places came with values of their own; without `noise` they are the function's."""
+    if y not in target:
         return
     from ..metrics import score_report
 
-    mean, std = (np.asarray(prediction[name], float).ravel() for name in (f"{y}_mean", f"{y}_std"))
+    mean, std = (prediction[f"{y}_{moment}"] for moment in ("mean", "std"))
     try:
-        truth = np.asarray(prediction[y], float).ravel()
+        truth = target[y].transpose(*mean.dims) if hasattr(target, "data_vars") else target[y]
+        truth = np.asarray(truth, float).ravel()
     except (TypeError, ValueError):
-        err.print(f"The column {y} of the places is not of numbers: the prediction is not scored on it.", markup=False)
+        err.print(
+            f"{y} of the places is not of numbers, or has other dimensions: the prediction is not scored on it.",
+            markup=False,
+        )
         return
+    mean, std = (np.asarray(moment, float).ravel() for moment in (mean, std))
     known = np.isfinite(truth)
     if known.any():
         scores = score_report(truth[known], mean[known], std[known])

@@ -7,7 +7,7 @@ import typer
 from .. import bench as harness
 from ..bench import speed as timings
 from ..files import write_atomically
-from ._process import clear_errors, err, fail, named, out
+from ._process import INTERRUPTED, clear_errors, err, fail, named, out
 
 FOLDER = Path("runs/bench/speed")
 MEMORY_SHARE = 0.6
@@ -74,4 +74,4 @@ def speed(
                 out.print(f"report: {output}", soft_wrap=True)
     except KeyboardInterrupt:
         out.print("\nStopped. What is measured is kept; the same command goes on with the rest.")
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None

@@ -16,7 +16,7 @@ from ..pretrained import pretrained
 from ..serialise import save
 from ..training import FitResult, presets
 from ..training.checkpoint import checkpoints
-from ._process import check_output, clear_errors, fail, out
+from ._process import INTERRUPTED, check_output, clear_errors, fail, out
 
 
 def trainings() -> dict[str, Callable[..., FitResult]]:
@@ -88,17 +88,17 @@ def train(
                 save(weights, result.model, card(preset, seed, result))
     except KeyboardInterrupt:
         if not first:
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         if not checkpoints(folder):
             out.print(
                 "\nStopped before the first checkpoint: nothing is lost; the same command starts anew.", soft_wrap=True
             )
-            raise typer.Exit(130) from None
+            raise typer.Exit(INTERRUPTED) from None
         given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
         again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
         again += [word for name, value in given.items() if value is not None for word in (name, str(value))]
         out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}", soft_wrap=True)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     if first:
         out.print(f"{result.steps:,} steps done; weights: {weights}", soft_wrap=True)
 

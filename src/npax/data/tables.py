@@ -1,5 +1,6 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
+import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -35,9 +36,25 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
     if kind in (".nc", ".zarr"):
         return read_grid(path)
     try:
-        return pd.read_csv(path) if kind == ".csv" else pd.read_parquet(path)
+        return _read_csv(path) if kind == ".csv" else _with_levels(pd.read_parquet(path))
     except (ValueError, OSError) as error:  # no columns, no table, no text
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
+
+
+def _read_csv(path):
+    """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(path, index_col=False)
+        except pd.errors.ParserWarning as warning:
+            raise ValueError("its rows have more values than its first line has names.") from warning
+
+
+def _with_levels(table):
+    """The levels of an index that have names as columns."""
+    levels = [name for name in table.index.names if name is not None and name not in table.columns]
+    return table.reset_index(levels) if levels else table
 
 
 def read_grid(path: Path) -> xr.Dataset:
@@ -68,7 +85,7 @@ def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: 
     for name in names:
         if name not in present:
             raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
-        if np.asarray(table[name]).dtype.kind not in "iuf":
+        if np.asarray(table[name]).dtype.kind not in "biuf":
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             raise ValueError(
                 f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
