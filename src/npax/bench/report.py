@@ -131,8 +131,8 @@ def _of_task(references, models, task, tasks):
     text = heading + _scores([*references, *models], task, with_curve=task == tasks[0])
     if len(models) > 1:
         text += (
-            "\nDifference in NLL, row minus column; **bold**: those of which at most 5 % are expected to be chance, by paired "
-            f"t-tests over {_paired(models)} (Benjamini and Hochberg 1995).\n\n{_tests(models, task)}"
+            "\nDifference in NLL, row minus column; **bold**: those of which at most 5 % are expected to be chance, by "
+            f"paired t-tests over {_paired(models)} (Benjamini and Hochberg 1995).\n\n{_tests(models, task)}"
         )
     return text
 
