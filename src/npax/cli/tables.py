@@ -47,7 +47,7 @@ def regular_grid(
         if not np.isfinite(column).any() or np.isinf(column).any():
             raise ValueError(f"The column '{name}' has no finite range, so no grid can cover the observations.")
     if coords == "latlon" and len(x) == 2:
-        columns[x[0]] = _unwrapped(columns[x[0]])
+        columns[x[0]] = unwrapped(columns[x[0]])
     columns = {name: column / resolution for name, column in columns.items()}
     ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
     cells = np.prod([high - low + 1 for low, high in ranges.values()])
@@ -63,7 +63,7 @@ def regular_grid(
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
 
 
-def _unwrapped(lon: np.ndarray) -> np.ndarray:
+def unwrapped(lon: np.ndarray) -> np.ndarray:
     """Longitudes on the shorter arc: counted on from the end of the largest gap between them."""
     known = lon[np.isfinite(lon)]
     if not len(known):
