@@ -126,6 +126,10 @@ def test_grids_with_values_of_their_own_are_scored_as_points_are(observations, w
     grid.expand_dims(time=2).to_netcdf(tmp_path / "times.nc")
     result = predict(observations, weights, "--at", tmp_path / "times.nc", "-o", tmp_path / "out.nc")
     assert result.exit_code == 0 and "has other dimensions: the prediction is" in result.output
+    day = np.datetime64("2020-01-01", "ns")
+    grid.assign(temp=(grid.temp.dims, np.full((2, 2), day))).to_netcdf(tmp_path / "dates.nc")
+    result = predict(observations, weights, "--at", tmp_path / "dates.nc", "-o", tmp_path / "out.nc")
+    assert result.exit_code == 0 and "not scored on it" in " ".join(result.output.split()), result.output
 
 
 def test_rows_that_end_with_a_comma_keep_their_columns(observations, weights, tmp_path):
@@ -140,15 +144,22 @@ def test_rows_that_end_with_a_comma_keep_their_columns(observations, weights, tm
     refused(result, "obs.csv' cannot be read as a table: its rows have more values than its first line has names")
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.DroppedRows")
 def test_levels_of_an_index_and_truth_values_serve(observations, weights, tmp_path):
     table = pd.read_csv(observations).drop(columns="name").assign(temp=lambda t: t["temp"] > 1)
     table.to_parquet(tmp_path / "plain.parquet")
     table.set_index(["lon", "lat"]).to_parquet(tmp_path / "levels.parquet")
-    for name in ("plain", "levels"):
+    flagged = table.astype({"temp": object})
+    flagged.loc[30] = [1.0, 1.0, None]
+    flagged.to_parquet(tmp_path / "missing.parquet")
+    for name in ("plain", "levels", "missing"):
         args = "--resolution", 1, "-o", tmp_path / f"{name}.nc"
         result = predict(tmp_path / f"{name}.parquet", weights, *args)
         assert result.exit_code == 0, result.output
-    assert xr.open_dataset(tmp_path / "plain.nc").equals(xr.open_dataset(tmp_path / "levels.nc"))
+        picture = predict(tmp_path / f"{name}.parquet", weights, "--resolution", 1, "--plot", tmp_path / "map.png")
+        assert picture.exit_code == 0, picture.output
+    plain = xr.open_dataset(tmp_path / "plain.nc")
+    assert all(plain.equals(xr.open_dataset(tmp_path / f"{name}.nc")) for name in ("levels", "missing"))
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan])
@@ -374,6 +385,8 @@ def test_where_nothing_can_be_written_is_said_before_the_work(observations, weig
     for name in ("other.nc", "other.zarr"):
         args = "--resolution", 1, "-o", tmp_path / name
         refused(predict(tmp_path / "named.csv", weights, *args, y="T (mg/l)"), "takes no names with '/'")
+        args = "--at", tmp_path / "named.csv", "-o", tmp_path / name
+        refused(predict(observations, weights, *args), "takes no names with '/', got 'T (mg/l)'")
     before = observations.read_bytes()
     refused(predict(observations, weights, "--resolution", 1, "-o", observations), "is what is read")
     points = observations.with_name("points.csv")

@@ -86,7 +86,8 @@ def clear_errors() -> Iterator[None]:
 
 
 def leave_at_once(code: int) -> NoReturn:
-    """Ends the process although devices may still compute: an orderly end frees memory that they use, and crashes."""
+    """Ends the process although XLA may still compile on another thread, which Ctrl-C does not stop: an orderly end
+    frees the devices that the program is for, and crashes (jaxlib 0.10)."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -9,7 +9,7 @@ import typer
 from .. import bench as harness
 from ..devices import one_device_per_core
 from ..files import write_atomically
-from ._process import INTERRUPTED, clear_errors, err, named, out
+from ._process import INTERRUPTED, check_output, clear_errors, err, named, out
 
 FOLDER = Path("runs/bench")
 """Where all of them keep what they need to go on."""
@@ -217,8 +217,10 @@ def report(
 ) -> None:
     """Write all results as Markdown: tables, paired t-tests, learning curves."""
     with clear_errors():
-        if output is not None and output.suffix != ".md":
-            raise ValueError(f"`--output` must end in .md, got '{output}'.")
+        if output is not None:
+            if output.suffix != ".md":
+                raise ValueError(f"`--output` must end in .md, got '{output}'.")
+            check_output(output)
         found = folder / "results" if results is None else results
         text = harness.report(found, None if output is None else output.with_suffix(""))
         if output is None:

@@ -78,8 +78,9 @@ def predict(
     same command goes on where it stopped.
 
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
-    of the function that is observed with noise). Where the points to predict at have a column Y too, the prediction is
-    scored on it; with --no-noise as on values of the function.
+    of the function that is observed with noise). Where the points or the grid to predict at have a column or variable Y
+    too, the prediction is scored on it (not on a grid that is written to .zarr); with --no-noise as on values of the
+    function.
     """
     with clear_errors():
         from . import tables
@@ -95,11 +96,11 @@ def predict(
             checked_plot(plot, x)
         for path in filter(None, (output, plot)):
             check_output(path, observations, at)
-        if output is not None and tables.ending(output) in (".nc", ".zarr") and any("/" in name for name in (*x, y)):
-            raise ValueError(f"'{output}' takes no names with '/': rename the column, or write .csv or .parquet.")
+        if output is not None:
+            tables.check_names([*x, y], output)
         observed = tables.read(observations)
         tables.check_columns(observed, [*x, y], observations)
-        table = tables.as_table(observed, [*x, y])
+        table = tables.as_table(observed, [*x, y]).astype(dict.fromkeys((*x, y), float))
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         if at is None:
             most = np.inf if store else tables.MOST_CELLS
@@ -107,6 +108,8 @@ def predict(
         else:
             target = tables.read(at)
             tables.check_columns(target, x, at)
+            if output is not None:
+                tables.check_names(target, output)
 
         from ..estimators import interpolate
 
@@ -158,18 +161,20 @@ def _score(prediction, target, y, noise):
     if y not in target:
         return
     from ..metrics import score_report
+    from .tables import of_numbers
 
     mean, std = (prediction[f"{y}_{moment}"] for moment in ("mean", "std"))
     try:
         truth = target[y].transpose(*mean.dims) if hasattr(target, "data_vars") else target[y]
-        truth = np.asarray(truth, float).ravel()
-    except (TypeError, ValueError):
+    except ValueError:
+        truth = None
+    if truth is None or not of_numbers(truth):
         err.print(
             f"{y} of the places is not of numbers, or has other dimensions: the prediction is not scored on it.",
             markup=False,
         )
         return
-    mean, std = (np.asarray(moment, float).ravel() for moment in (mean, std))
+    truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))
     known = np.isfinite(truth)
     if known.any():
         scores = score_report(truth[known], mean[known], std[known])

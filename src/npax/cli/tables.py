@@ -1,7 +1,7 @@
 """What `npax predict` and `npax fill` read, write and make grids of. Needs pandas and xarray."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ from ..data.tables import (
     check_columns as check_columns,
     checked_suffix as checked_suffix,
     ending as ending,
+    of_numbers as of_numbers,
     pd,
     read as read,
     read_grid as read_grid,
@@ -30,6 +31,15 @@ def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
         return target
     points = target.rename_axis("row").to_xarray()
     return points.set_coords([name for name in points.data_vars if name not in x])
+
+
+def check_names(names: Iterable[object], path: Path) -> None:
+    """**Raises** `ValueError` where a file of the format of `path` cannot hold one of the names."""
+    divided = [name for name in names if "/" in str(name)]
+    if divided and ending(path) in (".nc", ".zarr"):
+        raise ValueError(
+            f"'{path}' takes no names with '/', got '{divided[0]}': rename the column, or write .csv or .parquet."
+        )
 
 
 def regular_grid(

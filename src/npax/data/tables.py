@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ try:
 except ImportError as error:
     raise ImportError("Tables and grids need pandas and xarray: pip install 'npax[geo]'.") from error
 
+NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
+"""What pandas infers of columns that are numbers, or become numbers."""
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
 
 
@@ -48,7 +51,9 @@ def _read_csv(path):
         try:
             return pd.read_csv(path, index_col=False)
         except pd.errors.ParserWarning as warning:
-            raise ValueError("its rows have more values than its first line has names.") from warning
+            raise ValueError(
+                "its rows have more values than its first line has names. Name every column, that of row names too."
+            ) from warning
 
 
 def _with_levels(table):
@@ -85,12 +90,19 @@ def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: 
     for name in names:
         if name not in present:
             raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
-        if np.asarray(table[name]).dtype.kind not in "biuf":
+        if not of_numbers(table[name]):
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             raise ValueError(
                 f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
                 "Correct the file, or choose another column."
             )
+
+
+def of_numbers(values: Any) -> bool:
+    """Whether all of a column or variable are numbers, true or false, or missing."""
+    if values.dtype.kind == "O":
+        return pd.api.types.infer_dtype(np.ravel(np.asarray(values)), skipna=True) in NUMBERS
+    return values.dtype.kind in "biuf"
 
 
 def _as_dates(column):
