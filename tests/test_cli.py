@@ -432,6 +432,10 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
     refused(run("train", "gp-universal", "-o", "weights.bin"), "safetensors")
     (tmp_path / "file").touch()
     refused(run("train", "gp-universal", "-o", "file/weights.safetensors"), "cannot be written")
+    refused(run("train", "gp-universal", "--checkpoint", "file"), "must be a folder, got the file 'file'")
+    (tmp_path / "notes.md").mkdir()
+    for command in ("report", "speed"):
+        refused(run("bench", command, "-o", "notes.md"), "'notes.md' is a folder: name a file")
     (tmp_path / "runs" / "gp-universal").mkdir(parents=True)
     (tmp_path / "runs" / "gp-universal" / "step-000000010.safetensors").touch()
     refused(run("train", "gp-universal"), "--resume")

@@ -7,7 +7,7 @@ import typer
 from .. import bench as harness
 from ..bench import speed as timings
 from ..files import write_atomically
-from ._process import INTERRUPTED, clear_errors, err, fail, named, out
+from ._process import INTERRUPTED, check_output, clear_errors, err, fail, named, out
 
 FOLDER = Path("runs/bench/speed")
 MEMORY_SHARE = 0.6
@@ -57,6 +57,9 @@ def speed(
     tables = named(table, "table", [*timings.SIZES])
     if output is not None and output.suffix != ".md":
         fail(f"`--output` must end in .md, got '{output}'.")
+    if output is not None:
+        with clear_errors():
+            check_output(output)
     limits = {"seconds": seconds, "gigabytes": memory or _default_memory()}
     todo = list(harness.cells(wanted, largest, tables))
     try:

@@ -68,6 +68,8 @@ def train(
     weights = Path(f"{preset}.safetensors") if output is None else output
     if weights.suffix != ".safetensors":
         fail(f"`--output` must end in .safetensors, got '{weights}'.")
+    if folder.is_file():
+        fail(f"`--checkpoint` must be a folder, got the file '{folder}'.")
     if checkpoints(folder) and not resume:
         fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
     with clear_errors():
