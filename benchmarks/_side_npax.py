@@ -15,7 +15,7 @@ from npax.bias import GeometricRBFBias, RBFNetworkBias
 from npax.devices import everywhere, global_mesh, one_device_per_core
 from npax.models import presets
 from npax.tasks import RBFPrior, Stage, gp_1d
-from npax.training.fit import _run, _start
+from npax.training.program import Chunk, run as steps, start
 
 TRAINED = {"tisa": presets.tnp_kr_sa, "rotary + geometric": presets.tnp_kr_sa_rotary}
 PREDICTING = {
@@ -35,11 +35,13 @@ def train(spec):
     one_device_per_core()
     model, stage = _preset(spec["variant"]), Stage(gp_1d(RBFPrior()), spec["batch"])
     optimizer = npax.training.yogi(100_000)
-    state = [everywhere(_start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True), global_mesh())]
+    state = [everywhere(start(lambda key: model(1, 1, key=key), optimizer, 1, jr.key(0), True), global_mesh())]
     objective = npax.objectives.suited(state[0].model)
 
     def run():
-        state[0], losses = _run(state[0], jr.key(0), stage, spec["steps"], objective, optimizer, 1, global_mesh())
+        state[0], losses = steps(
+            Chunk(state[0], jr.key(0), stage, spec["steps"], objective, optimizer, 1, global_mesh())
+        )
         return losses
 
     return run, parameters(eqx.filter(state[0].model, eqx.is_inexact_array))

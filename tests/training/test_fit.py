@@ -94,7 +94,7 @@ def test_without_gradients_nothing_but_weights_decays(make):
 
 
 def test_of_many_different_fits_few_are_kept(monkeypatch):
-    module = importlib.import_module("npax.training.fit")
+    module = importlib.import_module("npax.training.program")
     monkeypatch.setattr(module, "PROGRAMS", 2)
     module._program.clear_cache()
     sizes = []

@@ -2,21 +2,18 @@
 
 import contextlib
 import dataclasses
-import functools
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jax.sharding import Mesh, PartitionSpec as P
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import objectives
@@ -28,19 +25,7 @@ from ..task import Task
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
 from .optimizers import muon
-from .step import step
-
-PROGRAMS = 8
-"""Compiled trainings that are kept for a `fit` alike, each of some 100 MB; beyond this number all are forgotten."""
-
-
-class TrainState(eqx.Module):
-    """All that a training carries from step to step; with the key, it determines the rest of the run."""
-
-    model: Any
-    opt_state: Any
-    step: Int[Array, ""]
-    skipped: Int[Array, "*seeds"]
+from .program import Chunk, forget_if_many, run, start
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,38 +116,16 @@ def fit(
     steps (more `steps`, and other learning rates, prolong it), or another training is running in its folder;
     `KeyboardInterrupt` goes through after the checkpoint is written.
     """
-    for name, value in {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}.items():
-        if not isinstance(value, int | np.integer):
-            raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
-    steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
-    if isinstance(tasks, type) or not (isinstance(tasks, Curriculum) or callable(getattr(tasks, "sample", None))):
-        raise TypeError(
-            "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
-            f"`Curriculum`; got {tasks!r}."
-        )
-    if isinstance(key, int | np.integer):
-        raise TypeError(f"`key` must be a key, `jax.random.key({key})`; got {key}.")
-    drawn = not isinstance(model, AbstractNeuralProcess)
-    if seeds > 1 and not drawn:
-        raise ValueError(
-            f"`seeds`={seeds} needs `model` to be a function of a key, so that each seed starts elsewhere."
-        )
-    if drawn and not callable(model):
-        raise TypeError(f"`model` must be a model or a function of a key that makes one, got {model!r}.")
-    if not (optimizer is None or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))):
-        raise TypeError(
-            f"`optimizer` must be an optax transformation, such as `npax.training.adamw({steps}, 1e-3)`; got "
-            f"{optimizer!r}."
-        )
+    _check(model, tasks, {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}, key, optimizer)
     if evaluate_every is not None and evaluate is None:
         raise ValueError(f"`evaluate_every`={evaluate_every} needs `evaluate`, the function to call.")
+    steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
+    drawn = not isinstance(model, AbstractNeuralProcess)
     curriculum = tasks if isinstance(tasks, Curriculum) else Curriculum((Stage(tasks, batch_size),))
     optimizer = muon(steps) if optimizer is None else optimizer
     mesh = global_mesh(devices)
     init_key, run_key = jr.split(key)
-    state = _start(model, optimizer, seeds, init_key, drawn)
+    state = start(model, optimizer, seeds, init_key, drawn)
 
     if objective is None:
         _check_drawn(curriculum)
@@ -189,7 +152,7 @@ def fit(
             while done < steps:
                 end = min((done // chunk + 1) * chunk, steps)
                 stage = stages[plan[done // chunk]]
-                state, loss = _run(state, run_key, stage, end - done, objective, optimizer, seeds, mesh)
+                state, loss = run(Chunk(state, run_key, stage, end - done, objective, optimizer, seeds, mesh))
                 losses.append(np.asarray(loss))
                 bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
                 if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
@@ -201,8 +164,7 @@ def fit(
         finally:
             if folder is not None and int(state.step) > first:
                 write_checkpoint(folder, int(state.step), state, about, keep)
-    if _program._cache_size() > PROGRAMS:  # pyright: ignore[reportAttributeAccessIssue]
-        _program.clear_cache()  # pyright: ignore[reportAttributeAccessIssue]
+    forget_if_many()
     state = here(state)
     if np.all(np.asarray(state.skipped) == done):
         warnings.warn(
@@ -222,6 +184,34 @@ def fit(
         seconds=time.monotonic() - started,
         seeds=seeds,
     )
+
+
+def _check(model, tasks, counts, key, optimizer):
+    """**Raises** where an argument of `fit` is none of what it takes."""
+    for name, value in counts.items():
+        if not isinstance(value, int | np.integer):
+            raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
+        if value < 1:
+            raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    if isinstance(tasks, type) or not (isinstance(tasks, Curriculum) or callable(getattr(tasks, "sample", None))):
+        raise TypeError(
+            "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
+            f"`Curriculum`; got {tasks!r}."
+        )
+    if isinstance(key, int | np.integer):
+        raise TypeError(f"`key` must be a key, `jax.random.key({key})`; got {key}.")
+    drawn = not isinstance(model, AbstractNeuralProcess)
+    if counts["seeds"] > 1 and not drawn:
+        raise ValueError(
+            f"`seeds`={counts['seeds']} needs `model` to be a function of a key, so that each seed starts elsewhere."
+        )
+    if drawn and not callable(model):
+        raise TypeError(f"`model` must be a model or a function of a key that makes one, got {model!r}.")
+    if not (optimizer is None or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))):
+        raise TypeError(
+            f"`optimizer` must be an optax transformation, such as `npax.training.adamw({counts['steps']}, 1e-3)`; got "
+            f"{optimizer!r}."
+        )
 
 
 @contextlib.contextmanager
@@ -275,73 +265,6 @@ def _fingerprint(state, curriculum, objective, chunk):
     """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
     shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
     return fingerprint((shapes, curriculum, objective, chunk if len(curriculum.stages) > 1 else None))
-
-
-def _start(model, optimizer, seeds, key, drawn):
-    def start(key):
-        module = model(key) if drawn else model
-        opt_state = optimizer.init(eqx.filter(module, eqx.is_inexact_array))
-        return module, opt_state
-
-    if seeds == 1:
-        module, opt_state = start(key)
-    else:
-        module, opt_state = eqx.filter_vmap(start)(jr.split(key, seeds))
-    skipped = jnp.zeros((seeds,) if seeds > 1 else (), jnp.int32)
-    return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
-
-
-class _Chunk(NamedTuple):
-    """All that some steps depend on, and thus what tells their program from others."""
-
-    state: TrainState
-    key: PRNGKeyArray
-    stage: Stage
-    length: int
-    objective: Callable
-    optimizer: optax.GradientTransformation
-    seeds: int
-    mesh: Mesh
-
-
-def _run(*chunk):
-    """The new state and the losses, `[length]` or `[length seeds]`, of a `_Chunk`. A second one alike compiles nothing,
-    whichever `fit` it belongs to."""
-    arrays, rest = eqx.partition(_Chunk(*chunk), _is_array)
-    leaves, structure = jax.tree.flatten(rest)
-    arrays, losses = _program(arrays, tuple(leaves), structure)
-    return eqx.combine(arrays, rest.state), losses
-
-
-def _is_array(leaf):
-    """As `equinox.is_array`, and numpy's arrays, which tasks and objectives may hold."""
-    return isinstance(leaf, jax.Array | np.ndarray)
-
-
-@functools.partial(jax.jit, static_argnums=(1, 2))
-def _program(arrays, leaves, structure):
-    rest = jax.tree.unflatten(structure, leaves)
-
-    def on_device(arrays):
-        chunk = eqx.combine(arrays, rest)
-
-        def one(model, opt_state, key):
-            return step(model, opt_state, chunk.stage, key, chunk.objective, chunk.optimizer, chunk.mesh)
-
-        def body(arrays, _):
-            state = eqx.combine(arrays, rest.state)
-            step_key = jr.fold_in(chunk.key, state.step)
-            if chunk.seeds == 1:
-                model, opt_state, loss, bad = one(state.model, state.opt_state, step_key)
-            else:
-                keys = jr.split(step_key, chunk.seeds)
-                model, opt_state, loss, bad = eqx.filter_vmap(one)(state.model, state.opt_state, keys)
-            state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
-            return eqx.filter(state, eqx.is_array), loss
-
-        return jax.lax.scan(body, arrays.state, length=chunk.length)
-
-    return jax.shard_map(on_device, mesh=rest.mesh, in_specs=P(), out_specs=P(), check_vma=False)(arrays)
 
 
 def _progress_bar(shown):
