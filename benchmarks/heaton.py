@@ -3,6 +3,7 @@
     python benchmarks/heaton.py --data heaton_satellite.npz                    # field-universal, zero-shot
     python benchmarks/heaton.py --data heaton_satellite.npz --finetune 80      # adapted to the clear pixels first
     python benchmarks/heaton.py --data heaton_satellite.npz --model gp-universal    # in tiles of observations
+    python benchmarks/heaton.py --data heaton_satellite.npz --model kriging         # exact, exponential covariance
     python benchmarks/heaton.py --data heaton_satellite.npz --validate mirrored     # on clear pixels that are hidden
 
 Fits on 105,569 pixels of a 300 x 500 grid and predicts the 42,740 under clouds whose truth is known. `--validate`
@@ -12,7 +13,7 @@ picture of all clouds, as far from data as the test pixels; `strips`: along each
 
 The file holds `lon`, `lat`, `mask_temp` (NaN under clouds) and `true_temp`; its source is
 github.com/finnlindgren/heatoncomparison. Writes `results/heaton.md` and `.json`, by another name where not the
-zero-shot answer of gp-universal is scored: `heaton_field`, `heaton_field_finetuned` and so on.
+zero-shot answer of gp-universal is scored: `heaton_field`, `heaton_field_finetuned`, `heaton_kriging` and so on.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from _kriging import Kriging
 from _report import circumstances, table, write_json, write_markdown
 
 import npax
@@ -130,7 +132,13 @@ def as_picture(options, grid, seen, clouds, wanted):
     return filled.mean[wanted], filled.std()[wanted], validation
 
 
-METHODS = {"gp-universal": in_tiles, "field-universal": as_picture}
+def exact(options, grid, seen, clouds, wanted):
+    """A Gaussian process with all observations, whose scale and noise suit clear pixels under mirrored clouds."""
+    mean, std = Kriging(options.scale, options.nugget).fill(seen)
+    return mean[wanted], std[wanted], {}
+
+
+METHODS = {"gp-universal": in_tiles, "field-universal": as_picture, "kriging": exact}
 
 
 def report(options, names, rows) -> None:
@@ -160,18 +168,23 @@ def _options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("heaton_satellite.npz"), help="the file described above")
     parser.add_argument(
-        "--model", choices=METHODS, default="field-universal", help="of pictures, or of points, in tiles"
+        "--model",
+        choices=METHODS,
+        default="field-universal",
+        help="of pictures, of points, in tiles, or a Gaussian process",
     )
     parser.add_argument("--batch", type=int, default=2, help="squares in each step of fine-tuning a model of pictures")
     parser.add_argument("--finetune", type=int, default=0, metavar="STEPS", help="adapt to the clear pixels first")
     parser.add_argument("--size", type=int, default=128, help="observations per tile of gp-universal")
+    parser.add_argument("--scale", type=float, default=100.0, help="of kriging, in pixels")
+    parser.add_argument("--nugget", type=float, default=0.02, help="of kriging: noise, as a share of the variance")
     parser.add_argument("--validate", choices=FOLDS, help="on clear pixels that are hidden, by one of these ways")
     parser.add_argument("--seed", type=int, default=0, help="of the moved clouds")
     parser.add_argument("--name", help="of the result files")
     options = parser.parse_args()
     kinds = [
         "heaton",
-        "field" if options.model == "field-universal" else None,
+        {"field-universal": "field", "kriging": "kriging"}.get(options.model),
         "finetuned" if options.finetune else None,
         options.validate,
     ]

@@ -1,6 +1,7 @@
 """Files and folders are written whole, or what was there stays."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -69,11 +70,14 @@ def test_what_stops_the_writing_leaves_the_old_file_alone(stop, tmp_path):
 
 
 def test_what_killed_processes_left_goes_and_strangers_stay(tmp_path):
-    path, stranger = tmp_path / "map.zarr", tmp_path / "other.partial-1.zarr"
-    (tmp_path / "map.partial-1.zarr").mkdir()
-    (tmp_path / "map.partial-1.zarr" / "chunk").write_text("half")
-    (tmp_path / "map.partial-2.zarr").write_text("half")
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    path, stranger, alive = (tmp_path / name for name in ("map.zarr", "other.partial-1.zarr", "map.partial-1.zarr"))
+    (tmp_path / f"map.partial-{gone.pid}.zarr").mkdir()
+    (tmp_path / f"map.partial-{gone.pid}.zarr" / "chunk").write_text("half")
+    (tmp_path / "map.partial-half.zarr").write_text("half")
     stranger.mkdir()
+    alive.mkdir()  # of the first process, which is not ours to disturb
     with replaced(path) as partial:
         partial.mkdir()
-    assert sorted(tmp_path.iterdir()) == [path, stranger]
+    assert sorted(tmp_path.iterdir()) == sorted([path, stranger, alive])

@@ -64,13 +64,27 @@ def replaced(path: Path) -> Iterator[Path]:
     there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for leftover in path.parent.glob(f"{glob.escape(path.stem)}.partial-*{glob.escape(path.suffix)}"):
-        _remove(leftover)
+        if not _is_running(leftover.stem.rpartition("-")[2]):
+            _remove(leftover)
     partial = path.with_name(f"{path.stem}.partial-{os.getpid()}{path.suffix}")
     try:
         yield partial
         os.replace(partial, path)
     finally:
         _remove(partial)
+
+
+def _is_running(pid):
+    """Whether another process has this number, as far as one can tell."""
+    if os.name != "posix" or not pid.isdecimal() or int(pid) == os.getpid():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def _remove(path):

@@ -169,7 +169,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`.
 
         Those of the normal distribution with the predicted mean and standard deviation, also where tiles overlap or the
-        model predicts a mixture.
+        model predicts a mixture or counts (which may then be negative or broken; `npax.sample` draws counts).
         """
         levels = np.asarray(q)
         if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
