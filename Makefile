@@ -1,4 +1,4 @@
-.PHONY: demo test lint clean
+.PHONY: demo test lint docs clean
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -13,6 +13,9 @@ lint: .venv/installed  ## formatting, lint and types of the public surface
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/pyright
 
+docs: .venv/installed  ## the reference: build/docs/index.html
+	$(BIN)/sphinx-build -q -W --keep-going docs/reference build/docs
+
 .venv/installed: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = "%d.%d" % sys.version_info[:2]; sys.exit(sys.version_info < (3, 11) and \
 	  "npax needs Python 3.11 or later and $(PYTHON) is " + v + "; say which: make PYTHON=python3.12")'
@@ -22,4 +25,4 @@ lint: .venv/installed  ## formatting, lint and types of the public surface
 	touch $@
 
 clean:  ## everything that the commands above made
-	rm -rf .venv .jax_cache .pytest_cache .ruff_cache argo.nc argo.png
+	rm -rf .venv .jax_cache .pytest_cache .ruff_cache build argo.nc argo.png

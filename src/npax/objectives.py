@@ -218,4 +218,5 @@ def _visible(mask, *arrays):
 
 
 def masked_mean(values: Float[Array, "*n"], mask) -> Scalar:
+    """The mean of the values that count, where `mask` is `True`; zero where none does."""
     return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1).astype(values.dtype)
