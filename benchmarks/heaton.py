@@ -143,6 +143,7 @@ METHODS = {"gp-universal": in_tiles, "field-universal": as_picture, "kriging": e
 
 def report(options, names, rows) -> None:
     title = "zero-shot" if not options.finetune else f"fine-tuned, {options.finetune} steps"
+    title = f"{options.scale:g} pixels, nugget {options.nugget:g}" if options.model == "kriging" else title
     about = {**circumstances(), "seed": options.seed}
     if options.validate:
         rows = [*rows, {name: float(np.mean([row[name] for row in rows])) for name in COLUMNS}]

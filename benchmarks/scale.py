@@ -6,6 +6,7 @@
     python benchmarks/heaton.py --data heaton_satellite.npz --model gp-universal
     python benchmarks/heaton.py --data heaton_satellite.npz
     python benchmarks/heaton.py --data heaton_satellite.npz --finetune 100
+    python benchmarks/heaton.py --data heaton_satellite.npz --model kriging
     python benchmarks/scale.py
 
 Measures nothing: it puts side by side what the commands before it measured and kept, each with its own device and date.
@@ -20,8 +21,8 @@ from roofline import bound
 
 from npax.bench import speed
 
-SATELLITE = ("heaton", "heaton_field", "heaton_field_finetuned")
-"""Results of `heaton.py`: gp-universal, field-universal, the same fine-tuned."""
+SATELLITE = ("heaton", "heaton_field", "heaton_field_finetuned", "heaton_kriging")
+"""Results of `heaton.py`: gp-universal, field-universal, the same fine-tuned, a Gaussian process with all pixels."""
 
 
 def main() -> None:
