@@ -37,6 +37,19 @@ def reg(small):
     return npax.NeuralProcessRegressor(small)
 
 
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+def test_columns_have_units_of_their_own_or_one_unit(strategy, small, data):
+    X, y, Xs = data
+
+    def mean(coords, scale):
+        reg = npax.NeuralProcessRegressor(small, coords=coords, strategy=strategy, tile_size=32)
+        return reg.fit(X * scale + 5.0, y).predict(Xs * scale + 5.0)
+
+    for coords, same, other in (("planar", [1000.0, 0.1], None), ("isotropic", [1000.0, 1000.0], [1.0, 2.0])):
+        assert np.allclose(mean(coords, [1.0, 1.0]), mean(coords, same), atol=1e-4)
+        assert other is None or not np.allclose(mean(coords, [1.0, 1.0]), mean(coords, other), atol=1e-2)
+
+
 class Counts(npax.likelihoods.AbstractLikelihood):
     dy: int = 1
     size: int = 1

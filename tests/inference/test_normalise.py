@@ -30,11 +30,21 @@ def test_a_constant_column_keeps_its_unit():
     assert not Planar().surroundings(rounded).miss(np.array([[1.0, 1.8]])).any()
 
 
-@pytest.mark.parametrize("system", [Planar(), LatLon()])
+@pytest.mark.parametrize("system", [Planar(), Planar(isotropic=True), LatLon()])
 def test_nothing_and_one_point_are_legal(system):
     for n in (0, 1):
         positions = system.positions(np.full((n, 2), 30.0))
         assert np.isfinite(system.frame(positions)(system.positions(np.array([[10.0, 20.0]])))).all()
+
+
+@given(st.integers(2, 40), st.integers(1, 3), st.floats(-1e6, 1e6), st.integers(0, 100))
+@settings(deadline=None, max_examples=30)
+def test_columns_of_one_unit_keep_the_ratios_of_distances(n, d, shift, seed):
+    x = np.random.default_rng(seed).uniform(0, 1, (n, d)) * [1.0, 7.0, 0.0][:d] + shift
+    frame = Planar(isotropic=True).frame(x)
+    u = frame(x)
+    assert np.allclose(pdist(u), pdist(x) * frame.scale[0], atol=1e-6)
+    assert np.ptp(u, axis=0).max() == pytest.approx(4)
 
 
 @pytest.mark.parametrize("where", [(0, 0), (179.5, 10), (30, 89.5), (-70, -89.9), (12, 45)])
@@ -112,7 +122,7 @@ def test_the_ends_of_float64_are_numbers_too(largest):
     np.testing.assert_allclose(standardiser.undo(standardiser(y)), y, rtol=1e-12)
 
 
-@pytest.mark.parametrize("system", [Planar(), LatLon()])
+@pytest.mark.parametrize("system", [Planar(), Planar(isotropic=True), LatLon()])
 def test_many_contexts_at_once_are_as_one_by_one(system, rng):
     contexts = [rng.uniform(-60, 60, (7, 2)), rng.uniform(0, 1e-3, (7, 2)), np.full((7, 2), 3.0)]
     positions = np.stack([system.positions(x) for x in contexts])

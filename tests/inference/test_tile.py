@@ -24,7 +24,9 @@ def wave(x):
     return np.stack([np.sin(x[:, 0]) + np.cos(x[:, 1] / 9), x[:, 0] / 10], axis=1) * 4 + 20
 
 
-@pytest.mark.parametrize(("system", "places"), [(Planar(), on_the_plane), (LatLon(), on_the_sphere)])
+@pytest.mark.parametrize(
+    ("system", "places"), [(Planar(), on_the_plane), (Planar(isotropic=True), on_the_plane), (LatLon(), on_the_sphere)]
+)
 def test_tiles_that_hold_everything_equal_the_exact_answer(small, rng, system, places):
     x, xt = places(rng, 200), places(rng, 90)
     tiled = Tiled(small, x, wave(x), system, size=200)
@@ -55,7 +57,9 @@ def test_a_target_does_not_depend_on_the_others(gp, rng):
             assert np.allclose(a[part], b, atol=1e-4)
 
 
-@pytest.mark.parametrize(("system", "places"), [(Planar(), on_the_plane), (LatLon(), on_the_sphere)])
+@pytest.mark.parametrize(
+    ("system", "places"), [(Planar(), on_the_plane), (Planar(isotropic=True), on_the_plane), (LatLon(), on_the_sphere)]
+)
 def test_a_part_answers_as_the_whole_and_is_small(gp, rng, system, places):
     x, xt = places(rng, 3000), places(rng, 400)
     tiled = Tiled(gp, x, wave(x), system, size=32)

@@ -10,6 +10,7 @@ from ._process import INTERRUPTED, check_output, clear_errors, err, out
 
 class Coords(enum.StrEnum):
     planar = "planar"
+    isotropic = "isotropic"
     latlon = "latlon"
 
 
@@ -50,7 +51,10 @@ def predict(
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf, .svg.", show_default=False)] = None,
     coords: Annotated[
-        Coords, typer.Option(help="What the coordinates are; latlon: longitude and latitude in degrees, in this order.")
+        Coords,
+        typer.Option(
+            help="What the coordinates are: of units of their own, of one unit, or longitude and latitude in degrees."
+        ),
     ] = Coords.planar,
     model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
     finetune: Annotated[

@@ -108,7 +108,7 @@ def interpolate(
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     places, values = places[there], values[there]
     refuse_missing(places, x, "`observations`")
-    if coords == "planar":
+    if coords != "latlon":
         warn_of_degrees(x, places, stacklevel=2)
     reg.fit(places, values, finetune=finetune, gaps=gaps)
     if _framed(target):

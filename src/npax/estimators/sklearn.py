@@ -40,8 +40,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Arguments:**
 
     - `model`: the name of a pretrained model (`npax.pretrained()`), the path of a saved one, or the model itself.
-    - `coords`: `"planar"`, columns of numbers, each scaled by itself; or `"latlon"`, longitude and latitude in
-      degrees (in this order, any wrap), on the sphere.
+    - `coords`: `"planar"`, columns of numbers, each scaled by itself; `"isotropic"`, columns of one unit, such as the
+      metres of a map, all scaled alike; or `"latlon"`, longitude and latitude in degrees (in this order, any wrap), on
+      the sphere.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -227,7 +228,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         names = list(getattr(self, "feature_names_in_", ()))
         if self.coords == "latlon":
             refuse_latitude_first(names)
-        elif self.coords == "planar":
+        else:
             warn_of_degrees(names, X, stacklevel=3)
 
     def _targets(self, X):

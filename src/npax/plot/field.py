@@ -57,13 +57,13 @@ def points(
 
 
 def _lay_out(ax, coords, across, down):
-    if coords not in ("planar", "latlon"):
-        raise ValueError(f"`coords` must be 'planar' or 'latlon', got {coords!r}.")
+    if coords not in ("planar", "isotropic", "latlon"):
+        raise ValueError(f"`coords` must be 'planar', 'isotropic' or 'latlon', got {coords!r}.")
     if coords == "latlon":
         ax.set_aspect(1 / max(np.cos(np.deg2rad(np.mean(down))), 0.1))
         for ring in land():
             for turn in (-360, 0, 360):
                 ax.plot(ring[:, 0] + turn, ring[:, 1], color="0.2", linewidth=0.6)
     else:
-        ax.set_aspect("equal" if 0.2 < np.ptp(across) / np.ptp(down) < 5 else "auto")
+        ax.set_aspect("equal" if coords == "isotropic" or 0.2 < np.ptp(across) / np.ptp(down) < 5 else "auto")
     ax.set(xlim=across, ylim=down)

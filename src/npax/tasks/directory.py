@@ -39,7 +39,8 @@ def from_directory(
     - `path`: the directory, of .csv, .parquet, .nc and .zarr; other files are not looked at.
     - `x`, `y`: columns of tables; coordinates and variables of NetCDF and Zarr, which are laid out with one row per
       value. Text in them is an error, and so is NaN in `x`; NaN in `y` is missing.
-    - `coords`: "planar", or "latlon" for `x` = longitude and latitude (then the model takes three coordinates).
+    - `coords`: "planar", "isotropic", or "latlon" for `x` = longitude and latitude (then the model takes three
+      coordinates).
     - `low`, `high`, `nt`: as for `StationTask`, `high` half of the largest file.
 
     **Raises:** `ValueError` which names the file; `FileNotFoundError` where there are none.

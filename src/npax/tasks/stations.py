@@ -141,8 +141,8 @@ def neighbourhoods(
 
     **Arguments:** `x [n dx]`, `y [n]` or `[n dy]`, finite; `centres`: rows of `x` around which to cut (default: all;
     a mask or indices that keep training and testing apart); at most `most` of them are drawn by `seed`; `coords`:
-    "planar" or "latlon" (longitude, latitude; then three columns); `low`, `high`, `nt`: as for `StationTask`, `high`
-    half of `size`.
+    "planar", "isotropic" or "latlon" (longitude, latitude; then three columns); `low`, `high`, `nt`: as for
+    `StationTask`, `high` half of `size`.
 
     **Pitfalls:** neighbourhoods overlap: centres on either side of a border share stations, so leave a gap.
     """
