@@ -73,7 +73,7 @@ def temperature(folder: Path, repeats: int) -> Iterator[Stations]:
 
 
 def strip(folder: Path, repeats: int) -> Iterator[Stations]:
-    """For comparison: a Gaussian process of known kernel (Matern 1/2, a little noise) at 200 places of a strip, 4 by 1"""
+    """For comparison: draws of a Gaussian process (Matern 1/2, a little noise) at 200 places of a strip, 4 by 1"""
     rng = np.random.default_rng(0)
     for _ in range(repeats):
         places = rng.uniform(size=(200, 2)) * [4.0, 1.0]
