@@ -9,8 +9,8 @@ test: .venv/installed  ## the whole test suite
 	$(BIN)/python -m pytest tests -n auto --maxprocesses 8
 
 lint: .venv/installed  ## formatting, lint and types of the public surface
-	$(BIN)/ruff format --check src tests benchmarks docs
-	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs examples
+	$(BIN)/ruff check src tests benchmarks docs examples
 	$(BIN)/pyright
 
 docs: .venv/installed  ## the reference: build/docs/index.html

@@ -21,6 +21,8 @@ def one_device_per_core() -> None:
     `fit` then gives each core tasks of its own: a step of batch 32 with a light optimiser takes a sixth less time on
     two cores than with every single operation shared among them, as JAX does otherwise. What the optimiser does each
     device repeats: with small batches Muon takes back the gain. Where there is a GPU it changes nothing.
+
+    **Pitfalls:** tasks and objectives of your own that factorise matrices need `npax.linalg`; `AbstractTasks` says why.
     """
     if "JAX_NUM_CPU_DEVICES" in os.environ or "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
