@@ -22,7 +22,7 @@ def one_device_per_core() -> None:
     two cores than with every single operation shared among them, as JAX does otherwise. What the optimiser does each
     device repeats: with small batches Muon takes back the gain. Where there is a GPU it changes nothing.
 
-    **Pitfalls:** tasks and objectives of your own that factorise matrices need `npax.linalg`; `AbstractTasks` says why.
+    **Pitfalls:** tasks and objectives of your own that factorise matrices need `npax.linalg`, or `fit` uses one device.
     """
     if "JAX_NUM_CPU_DEVICES" in os.environ or "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
@@ -105,6 +105,11 @@ def split(function: Callable, mesh: Mesh, axis: int = 0) -> Callable:
         )(arrays, parts)
 
     return on_all
+
+
+def first_alone(mesh: Mesh) -> Mesh:
+    """The first device of a mesh, as a mesh."""
+    return _mesh([mesh.devices.flat[0]])
 
 
 def _mesh(devices):

@@ -94,7 +94,9 @@ def test_stopped_while_it_is_made(small, whole, tmp_path, monkeypatch):
         patch.setattr(os, "replace", lambda a, b: die() if Path(b).suffix == ".zarr" else os.rename(a, b))
         write(tmp_path / "map.zarr", small)
     assert not list(tmp_path.iterdir())
-    (tmp_path / "map.partial-1.zarr").mkdir()  # what a process leaves that is killed there
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / f"map.partial-{gone.pid}.zarr").mkdir()  # what a process leaves that is killed there
     xr.testing.assert_equal(write(tmp_path / "map.zarr", small).load().drop_attrs(), whole.drop_attrs())
     assert [path.name for path in tmp_path.iterdir()] == ["map.zarr"]
 

@@ -98,3 +98,27 @@ def test_each_core_becomes_a_device_unless_told_otherwise(environment, expected)
     environment = {**{name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}, **environment}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert int(done.stdout) == expected
+
+
+@pytest.mark.parametrize("cholesky, warned", [("jnp.linalg.cholesky", True), ("npax.linalg.cholesky", False)])
+def test_samplers_that_several_cpus_cannot_draw_from_have_one(cholesky, warned):
+    """Batches of factorisations of two devices would wait for each other for ever."""
+    code = f"""if True:
+        import warnings, jax, jax.numpy as jnp, jax.random as jr, npax, npax.linalg
+        class Fields(npax.tasks.AbstractTasks):
+            def sample(self, key):
+                x = jr.uniform(key, (60, 1))
+                y = {cholesky}(jnp.exp(-jnp.abs(x - x.T)) + 0.01 * jnp.eye(60)) @ jr.normal(key, (60, 1))
+                return npax.Task.of(x[:30], y[:30], x[30:], y[30:])
+        model = npax.CNP(1, 1, encoder=(4,), size=4, decoder=(4,), key=jr.key(0))
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            result = npax.fit(model, Fields(), steps=2, key=jr.key(0), progress=False)
+        told = ["uses one of them" in str(warning.message) for warning in found]
+        print(jax.device_count(), bool(jnp.isfinite(result.losses).all()), *told)"""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
+    environment = {**os.environ, "XLA_FLAGS": flags}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["2", "True", *["True"] * warned]

@@ -8,7 +8,8 @@ class AbstractTasks(eqx.Module):
     """A distribution over tasks: a pure, jittable function of a key. `fit` draws batches from it on the device.
 
     **Pitfalls:** on several CPU devices batches of matrices that `jnp.linalg` factorises can wait for each other for
-    ever (jaxlib shares them among the threads of one pool): use `npax.linalg.cholesky`, which does not.
+    ever (jaxlib shares them among the threads of one pool): `fit` then uses one device, with a warning. Use
+    `npax.linalg.cholesky`, which keeps all. In an objective nothing warns.
     """
 
     @abc.abstractmethod

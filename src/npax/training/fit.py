@@ -24,6 +24,7 @@ from ..models import AbstractNeuralProcess
 from ..task import Task
 from ..tasks import AbstractTasks, Curriculum, Stage
 from .checkpoint import read_checkpoint, write_checkpoint
+from .lapack import without_deadlock
 from .optimizers import muon
 from .program import Chunk, forget_if_many, run, start
 
@@ -123,7 +124,7 @@ def fit(
     drawn = not isinstance(model, AbstractNeuralProcess)
     curriculum = tasks if isinstance(tasks, Curriculum) else Curriculum((Stage(tasks, batch_size),))
     optimizer = muon(steps) if optimizer is None else optimizer
-    mesh = global_mesh(devices)
+    mesh = without_deadlock(global_mesh(devices), curriculum)
     init_key, run_key = jr.split(key)
     state = start(model, optimizer, seeds, init_key, drawn)
 
