@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sphinx.util.inventory import InventoryFile
 
 import npax
 
@@ -18,12 +19,11 @@ PACKAGES = [
 @pytest.fixture(scope="module")
 def described(tmp_path_factory):
     """The names that the reference describes."""
-    inventory = pytest.importorskip("sphinx.util.inventory")
     built = tmp_path_factory.mktemp("reference")
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", ROOT / "docs" / "reference", built]
     run = subprocess.run(command, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    content = inventory.InventoryFile.loads((built / "objects.inv").read_bytes(), uri="")
+    content = InventoryFile.loads((built / "objects.inv").read_bytes(), uri="")
     return {name for kind, names in content.data.items() if kind.startswith("py:") for name in names}
 
 
