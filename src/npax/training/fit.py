@@ -115,7 +115,8 @@ def fit(
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
     checkpoint is of another run: of another model, `key`, tasks, objective, kind of optimiser or batch size, or of more
     steps (more `steps`, and other learning rates, prolong it), or another training is running in its folder;
-    `KeyboardInterrupt` goes through after the checkpoint is written.
+    `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where all steps were skipped, and where
+    samplers factorise batches of matrices on several CPU devices, of which one is used then (`AbstractTasks`).
     """
     _check(model, tasks, {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}, key, optimizer)
     if evaluate_every is not None and evaluate is None:

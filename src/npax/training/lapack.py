@@ -10,6 +10,7 @@ from jax.sharding import Mesh
 
 from ..devices import first_alone
 from ..tasks import Curriculum, Stage
+from .program import is_array
 
 _BATCH = re.compile(r"custom_call @(?:lapack|blas)_\w+\(.*tensor<\d+x\d+x\d+x[cf]")
 """In a lowered program, a call that takes a batch of matrices."""
@@ -32,9 +33,11 @@ def without_deadlock(mesh: Mesh, curriculum: Curriculum) -> Mesh:
 
 
 def _factorises_batches(stage: Stage) -> bool:
-    arrays, rest = eqx.partition(stage.tasks, eqx.is_array)
+    arrays, rest = eqx.partition(stage.tasks, is_array)
 
     def draw(arrays, keys):
         return jax.vmap(eqx.combine(arrays, rest).sample)(keys)
 
-    return _BATCH.search(jax.jit(draw).lower(arrays, jr.split(jr.key(0), 2)).as_text()) is not None
+    program = jax.jit(draw).lower(arrays, jr.split(jr.key(0), 2)).compiler_ir("stablehlo")
+    assert program is not None
+    return _BATCH.search(program.operation.get_asm(large_elements_limit=16)) is not None

@@ -63,13 +63,13 @@ class Chunk(NamedTuple):
 def run(chunk: Chunk) -> tuple[TrainState, Array]:
     """The new state and the losses, `[length]` or `[length seeds]`. A second chunk alike compiles nothing, whichever
     `fit` it belongs to."""
-    arrays, rest = eqx.partition(chunk, _is_array)
+    arrays, rest = eqx.partition(chunk, is_array)
     leaves, structure = jax.tree.flatten(rest)
     arrays, losses = _program(arrays, tuple(leaves), structure)
     return eqx.combine(arrays, rest.state), losses
 
 
-def _is_array(leaf):
+def is_array(leaf: Any) -> bool:
     """As `equinox.is_array`, and numpy's arrays, which tasks and objectives may hold."""
     return isinstance(leaf, jax.Array | np.ndarray)
 
