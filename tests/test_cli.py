@@ -1,6 +1,7 @@
 import os
 import re
 import shlex
+import subprocess
 import sys
 import warnings
 
@@ -62,6 +63,19 @@ def test_version_and_help():
         assert command in run("--help").output
         assert run(command, "--help").exit_code == 0
     assert "--resolution 1" in run("predict", "--help").output
+    assert "field-universal." in run("train", "--help").output
+
+
+def test_help_comes_before_the_seconds_that_jax_takes():
+    code = "import sys, npax.cli; print('jax' in sys.modules); import npax.models; print('jax' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["False", "True"]
+
+
+def test_names_that_are_modules_too_stay_what_they_are():
+    code = "import npax.pretrained, npax.plot; print(npax.pretrained()); npax.fit(None)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "gp-universal" in run.stdout and "missing" in run.stderr
 
 
 @pytest.mark.parametrize(

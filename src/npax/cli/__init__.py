@@ -10,6 +10,7 @@ from .bench import bench
 from .demo import demo
 from .fill import fill
 from .models import models
+from .names import NamesInHelp
 from .predict import predict
 from .several import SeveralValues
 from .speed import speed
@@ -27,10 +28,10 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=SeveralValues)(predict)
 app.command()(fill)
-app.command()(train)
+app.command(cls=NamesInHelp)(train)
 app.command()(models)
 app.add_typer(bench, name="bench")
-bench.command()(speed)
+bench.command(cls=NamesInHelp)(speed)
 
 
 def _version(asked: bool) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-import jax
 import typer
 from rich.console import Console
 
@@ -62,9 +61,9 @@ def keep_compiled_programs() -> None:
             return
         if not os.access(folder, os.W_OK):
             return
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
 
 
 def user_cache() -> Path:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from .. import bench as harness
-from ..devices import one_device_per_core
 from ..files import write_atomically
 from ._process import INTERRUPTED, check_output, clear_errors, err, named, out
+from .names import NamesInHelp
 
 FOLDER = Path("runs/bench")
 """Where all of them keep what they need to go on."""
@@ -55,8 +55,8 @@ Models = Annotated[
     typer.Option(
         "--model",
         metavar="all|NAME[,NAME...]",
-        help=f"Presets of npax.models.presets: {', '.join(harness.model_presets())}; gp, a Gaussian process fitted to "
-        "each task, where there is no oracle; or all of them.",
+        help="Presets of npax.models.presets: {models}; gp, a Gaussian process fitted to each task, where there is no "
+        "oracle; or all of them.",
     ),
 ]
 Steps = Annotated[int, typer.Option(min=1, help="Training steps of each model. The papers train 100,000.")]
@@ -80,6 +80,8 @@ def table(tasks: int = 1024) -> Callable[[Callable[..., tuple]], Callable[..., N
 
     def command(function):
         def run(model, steps, seeds, tasks, folder, results, **own):
+            from ..devices import one_device_per_core
+
             one_device_per_core()
             _bench(function.__name__, model, steps, seeds, tasks, folder, results, *function(**own))
 
@@ -98,7 +100,7 @@ def table(tasks: int = 1024) -> Callable[[Callable[..., tuple]], Callable[..., N
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__signature__ = inspect.Signature(options)
         run.__annotations__ = {o.name: o.annotation for o in options}
-        return bench.command()(run)
+        return bench.command(cls=NamesInHelp)(run)
 
     return command
 

@@ -1,12 +1,13 @@
 from rich.table import Table
 
 from ..pretrained import pretrained
-from ..serialise import load_card
 from ._process import clear_errors, out
 
 
 def models() -> None:
     """List the pretrained models."""
+    from ..serialise import load_card
+
     names = pretrained()
     if not names:
         out.print("No pretrained models come with this installation.")

@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from .. import bench as harness
-from ..bench import speed as timings
 from ..files import write_atomically
 from ._process import INTERRUPTED, check_output, clear_errors, err, fail, named, out
 
@@ -26,12 +25,10 @@ def speed(
         str,
         typer.Option(
             metavar="all|NAME[,NAME...]",
-            help=f"Rows: {', '.join((*harness.ROWS, harness.TILED))}, or any preset of npax.models.presets.",
+            help="Rows: {rows}, or any preset of npax.models.presets.",
         ),
     ] = "all",
-    table: Annotated[
-        str, typer.Option(metavar="all|NAME[,NAME...]", help=f"Tables: {', '.join(timings.SIZES)}.")
-    ] = "all",
+    table: Annotated[str, typer.Option(metavar="all|NAME[,NAME...]", help="Tables: {tables}.")] = "all",
     largest: Annotated[int, typer.Option(min=1, help="Leave out sizes (context or targets) beyond this one.")] = 2**20,
     seconds: Annotated[float, typer.Option(min=1.0, help="Time limit of each figure's process.")] = 600.0,
     memory: Annotated[
@@ -52,6 +49,8 @@ def speed(
     measured again; those that met a limit are, under a larger one. Ctrl-C and the same command again: it goes on.
     Needs an otherwise idle machine.
     """
+    from ..bench import speed as timings
+
     known = [*harness.ROWS, harness.TILED]
     wanted = named(row, "row", known, also=harness.model_presets())
     tables = named(table, "table", [*timings.SIZES])

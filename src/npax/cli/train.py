@@ -4,23 +4,21 @@ import shlex
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import jax
 import typer
 
-from .. import training
-from ..bench.results import device
-from ..devices import one_device_per_core
 from ..pretrained import pretrained
-from ..serialise import save
-from ..training import FitResult, presets
-from ..training.checkpoint import checkpoints
 from ._process import INTERRUPTED, check_output, clear_errors, fail, out
 
+if TYPE_CHECKING:
+    from ..training import FitResult
 
-def trainings() -> dict[str, Callable[..., FitResult]]:
+
+def trainings() -> "dict[str, Callable[..., FitResult]]":
     """The presets by the names that the command takes: functions of `npax.training.presets` that give a `FitResult`."""
+    from ..training import FitResult, presets
+
     return {
         name.replace("_", "-"): function
         for name, function in vars(presets).items()
@@ -31,7 +29,7 @@ def trainings() -> dict[str, Callable[..., FitResult]]:
 
 
 def train(
-    preset: Annotated[str, typer.Argument(help="What to train: the name of a preset.", show_default=False)],
+    preset: Annotated[str, typer.Argument(help="What to train, a preset: {trainings}.", show_default=False)],
     steps: Annotated[
         int | None,
         typer.Option(min=1, help="Steps in all, with those of the run resumed.", show_default="the preset's"),
@@ -60,6 +58,12 @@ def train(
 
     A preset is a function of npax.training.presets: read it there, or write your own around npax.fit.
     """
+    import jax
+
+    from ..devices import one_device_per_core
+    from ..serialise import save
+    from ..training.checkpoint import checkpoints
+
     known = trainings()
     preset = preset.replace("_", "-")
     if preset not in known:
@@ -107,6 +111,8 @@ def train(
 
 def _join() -> None:
     """Finds the other processes of a launcher, before JAX looks for devices."""
+    import jax
+
     try:
         jax.distributed.initialize()
     except ValueError as error:
@@ -117,10 +123,12 @@ def _join() -> None:
         )
 
 
-def card(preset: str, seed: int, result: FitResult) -> dict:
+def card(preset: str, seed: int, result: "FitResult") -> dict:
     """What is worth knowing about trained weights: where they come from and how good they are."""
+    from ..bench.results import device
+
     return {
-        "preset": f"{training.__name__}.presets.{preset.replace('-', '_')}",
+        "preset": f"npax.training.presets.{preset.replace('-', '_')}",
         "steps": result.steps,
         "skipped": result.skipped,
         "seed": seed,
