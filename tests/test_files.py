@@ -69,13 +69,14 @@ def test_what_stops_the_writing_leaves_the_old_file_alone(stop, tmp_path):
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 
-def test_what_killed_processes_left_goes_and_strangers_stay(tmp_path):
+@pytest.mark.parametrize("ending", [".zarr", ""])
+def test_what_killed_processes_left_goes_and_strangers_stay(ending, tmp_path):
     gone = subprocess.Popen(["true"])
     gone.wait()
-    path, stranger, alive = (tmp_path / name for name in ("map.zarr", "other.partial-1.zarr", "map.partial-1.zarr"))
-    (tmp_path / f"map.partial-{gone.pid}.zarr").mkdir()
-    (tmp_path / f"map.partial-{gone.pid}.zarr" / "chunk").write_text("half")
-    (tmp_path / "map.partial-half.zarr").write_text("half")
+    path, stranger, alive = (tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", "map.partial-1"))
+    (tmp_path / f"map.partial-{gone.pid}{ending}").mkdir()
+    (tmp_path / f"map.partial-{gone.pid}{ending}" / "chunk").write_text("half")
+    (tmp_path / f"map.partial-half{ending}").write_text("half")
     stranger.mkdir()
     alive.mkdir()  # of the first process, which is not ours to disturb
     with replaced(path) as partial:

@@ -64,7 +64,7 @@ def replaced(path: Path) -> Iterator[Path]:
     there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for leftover in path.parent.glob(f"{glob.escape(path.stem)}.partial-*{glob.escape(path.suffix)}"):
-        if not _is_running(leftover.stem.rpartition("-")[2]):
+        if not _is_running(leftover.name.removesuffix(path.suffix).rpartition("-")[2]):
             _remove(leftover)
     partial = path.with_name(f"{path.stem}.partial-{os.getpid()}{path.suffix}")
     try:

@@ -2,6 +2,7 @@
 
 import pickle
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -190,6 +191,31 @@ def test_open_questions_keep_the_next_ones_away(shipped):
     forgetful = Optimizer([(0, 1)], n_init=5, model=shipped, random_state=1)
     forgetful.tell(x[:, None], (x - 0.4) ** 2)
     assert abs(first - second) > 2 * abs(first - forgetful.ask()[0])
+
+
+def test_no_place_is_asked_for_again(shipped):
+    """The corner of a box is where searches of monotone functions end up."""
+    for f, bounds in ((lambda x: x[0], [(0, 1)]), (lambda x: x[0] + 2 * x[1], [(0, 1)] * 2)):
+        result = minimize(f, bounds, n_init=5, n_iter=12, model=shipped, random_state=0)
+        assert len(np.unique(result.x_iters, axis=0)) == 17 and result.fun < 1e-3
+
+
+def test_open_questions_are_not_believed(shipped):
+    opt = Optimizer([(0, 1)], n_init=5, model=shipped, random_state=0)
+    x = np.linspace(0, 1, 8)
+    opt.tell(x[:, None], 10 * (x - 0.3) ** 2)
+    before = opt.recommend()
+    for _ in range(3):
+        opt.ask()
+    np.testing.assert_array_equal(np.hstack(opt.recommend()), np.hstack(before))
+
+
+@pytest.mark.parametrize("acquisition", ["ei", "ucb", "thompson"])
+def test_searches_in_float64(acquisition, small):
+    """Of JAX: others in the same program may need it."""
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        result = minimize(quadratic, [(0, 1)], 2, 2, model=small, acquisition=acquisition, random_state=0)
+    assert result.nfev == 4
 
 
 @pytest.mark.parametrize("y", [np.r_[0.0, 1, 2, 5, 1e9], np.full(4, 2.0), np.r_[0.0, 0, 0, 7], np.r_[3.0]])

@@ -172,7 +172,7 @@ def test_memory_is_that_of_a_block(tiny, tmp_path, monkeypatch):
         tracemalloc.stop()
         return found
 
-    monkeypatch.setattr(Store, "_count", lambda self: setattr(self, "done", self.done + 1))
+    monkeypatch.setattr(Store, "_count", lambda self, done: None)
     predict(32, store=tmp_path / "first")  # compiles
     few, many = peak(64, store=tmp_path / "few"), peak(192, store=tmp_path / "many")
     assert many < 1.5 * few
@@ -186,6 +186,46 @@ def test_coordinates_that_are_not_in_memory(small, whole, tmp_path):
     assert np.array_equal(out["temp_mean"], whole["temp_mean"]) and np.array_equal(out["lon"], lon)
     with pytest.warns(UserWarning, match="nothing is computed again"):
         npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
+
+
+def test_attributes_of_netcdf(small, tmp_path):
+    """They are numbers of NumPy; and those of how observations are stored say nothing of predictions."""
+    given = {"units": "K", "valid_min": np.float32(-5), "valid_range": np.array([-5.0, 40.0], np.float32)}
+    seen = observations().to_xarray().set_coords(["lat", "lon"])["temp"]
+    seen.attrs = {**given, "_FillValue": -999.0, "missing_value": np.float32(-999)}
+    in_memory = npax.interpolate(seen, GRID, model=small)
+    for out in (in_memory, npax.interpolate(seen, GRID, model=small, store=tmp_path / "map.zarr")):
+        found = dict(out["temp_mean"].attrs)
+        assert np.array_equal(found.pop("valid_range"), given["valid_range"])
+        assert found == {"units": "K", "valid_min": -5, "long_name": "predicted mean of temp", "strategy": "exact"}
+        assert out["temp_std"].attrs == {"units": "K", "long_name": "standard deviation of temp"}
+
+
+def test_one_process_at_a_time_fills_a_store(small, whole, tmp_path):
+    path = tmp_path / "map.zarr"
+
+    def write_too(places):
+        with pytest.raises(BlockingIOError, match="is being written by another process: wait for its end"):
+            write(path, small)
+
+    xr.testing.assert_equal(write(path, small, seen=write_too).load().drop_attrs(), whole.drop_attrs())
+
+
+def test_two_processes_that_make_the_same_store(small, whole, tmp_path, monkeypatch):
+    path, rename = tmp_path / "map.zarr", os.replace
+
+    def late(partial, to):
+        if Path(to) == path:
+            monkeypatch.undo()
+            monkeypatch.setattr(stores, "BLOCK", 64)
+            write(path, small)
+        rename(partial, to)
+
+    monkeypatch.setattr(os, "replace", late)
+    with pytest.warns(UserWarning, match="nothing is computed again"):
+        out = write(path, small)
+    xr.testing.assert_equal(out.load().drop_attrs(), whole.drop_attrs())
+    assert [path.name for path in tmp_path.iterdir()] == ["map.zarr"]
 
 
 def test_names_that_divide_groups_are_refused_before_the_work(small, tmp_path):

@@ -170,7 +170,7 @@ class Optimizer:
         known = np.array([np.isfinite(y) for _, y in self._told], bool)
         if not known.any():
             raise ValueError("There is nothing to recommend: no evaluation had a finite value.")
-        seen, scale = self._seen()
+        seen, scale = self._seen([])
         mean = np.asarray(_means(self.surrogate, seen), np.float64)[: len(known)]
         lowest = np.where(known, mean, np.inf).argmin()
         return self._told[lowest][0].copy(), float(scale.undo(mean[lowest]))
@@ -190,7 +190,7 @@ class Optimizer:
 
     def _most_promising(self):
         """The place in the unit cube that promises most, after a few rounds of candidates."""
-        seen, _ = self._seen()
+        seen, _ = self._seen(self._open)
         key = jr.key(self._rng.integers(2**31))
         n = int(seen.mask.sum())
         best = np.argsort(np.asarray(seen.y)[:n], kind="stable")[:CENTRES]
@@ -199,11 +199,18 @@ class Optimizer:
         kept, promises = places[:0], np.zeros(0)
         for _ in range(ROUNDS):
             found = np.asarray(_promises(self.acquisition, self.surrogate, seen, jnp.asarray(_from_cube(places)), key))
+            found = np.where(self._asked(places), -np.inf, found)  # the very corner of the box, for one, was asked for
             kept, promises = np.concatenate([kept, places]), np.concatenate([promises, found])
             order = np.argsort(-promises, kind="stable")[:CENTRES]  # NaN comes last
             kept, promises = kept[order], promises[order]
             places = self._around(kept, CANDIDATES)
         return kept[0]
+
+    def _asked(self, places):
+        """Which places in the unit cube are those of questions, open or answered."""
+        asked = np.array([x for x, _ in self._told] + self._open)
+        away = np.abs(places[:, None] - (asked - self.low) / (self.high - self.low)).max(axis=2)
+        return away.min(axis=1) <= SAME
 
     def _around(self, centres, n):
         """Places in the unit cube near some of the centres."""
@@ -211,13 +218,13 @@ class Optimizer:
         reach = np.exp(self._rng.uniform(*np.log(REACH), size=(n, 1)))
         return np.clip(picked + reach * self._rng.normal(size=picked.shape), 0.0, 1.0)
 
-    def _seen(self) -> tuple[Evaluations, "Scale"]:
-        """What the model is given: told and open questions, in its units, padded."""
+    def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, "Scale"]:
+        """What the model is given: what was told, and questions answered by the median; in its units, padded."""
         told = np.array([y for _, y in self._told])
         scale = Scale.of(told[np.isfinite(told)])
         y = scale(np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan))))
-        y = np.concatenate([y, np.full(len(self._open), np.median(y))])
-        x = np.array([x for x, _ in self._told] + self._open)
+        y = np.concatenate([y, np.full(len(pending), np.median(y))])
+        x = np.array([x for x, _ in self._told] + pending)
         known, size = len(y), wide_bucket(len(y), 2**30)
         x = pad(_from_cube((x - self.low) / (self.high - self.low)), size)
         y = pad(y.astype(np.float32), size)

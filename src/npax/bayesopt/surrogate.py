@@ -74,7 +74,7 @@ class ModelSurrogate(AbstractSurrogate):
     def _with_anchors(self, seen: Evaluations, key) -> Evaluations:
         """The evaluations, and as many drawn ones as there are anchors."""
         place_key, draw_key = jr.split(key)
-        anchors = HALF_SPAN * jr.uniform(place_key, (self.anchors, seen.x.shape[1]), minval=-1.0)
+        anchors = HALF_SPAN * jr.uniform(place_key, (self.anchors, seen.x.shape[1]), seen.x.dtype, minval=-1.0)
         x = jnp.concatenate([seen.x, anchors])
         n, draw_keys = seen.mask.shape[0], jr.split(draw_key, self.anchors)
 
@@ -84,9 +84,9 @@ class ModelSurrogate(AbstractSurrogate):
         def step(i, y):
             xt = jax.lax.dynamic_slice_in_dim(anchors, i, 1)
             predicted: Distribution = self.model(*self._context(until(i, y)), self._padded(xt), until(i, y).mask)
-            return y.at[n + i].set(jnp.asarray(marginals(predicted).sample(draw_keys[i]))[0, 0])
+            return y.at[n + i].set(jnp.asarray(marginals(predicted).sample(draw_keys[i]), y.dtype)[0, 0])
 
-        y = jnp.concatenate([seen.y, jnp.zeros(self.anchors)])
+        y = jnp.concatenate([seen.y, jnp.zeros(self.anchors, seen.y.dtype)])
         return until(self.anchors, jax.lax.fori_loop(0, self.anchors, step, y))
 
     def _context(self, seen):
@@ -131,4 +131,4 @@ class GPSurrogate(AbstractSurrogate):
         chol = cholesky(k + jnp.diag(jnp.concatenate([noise, jitter])))
         y = jnp.where(seen.mask, seen.y, 0.0)
         white = solve_lower(chol[:n, :n], y)
-        return chol[n:, :n] @ white + chol[n:, n:] @ jr.normal(key, xt.shape[:1])
+        return chol[n:, :n] @ white + chol[n:, n:] @ jr.normal(key, xt.shape[:1], xt.dtype)

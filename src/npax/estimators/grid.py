@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .dates import refuse_dates
+from .missing import MARKS
 
 if TYPE_CHECKING:
     import xarray as xr
 
+STORAGE = (*MARKS, "scale_factor", "add_offset")
+"""Attributes that say how numbers are stored."""
 Region = dict[Hashable, slice]
 OWN = "npax_"
 """How the attributes begin by which a stored prediction tells how far it is: no matter of what is predicted there."""
@@ -112,9 +115,10 @@ def require(there: Any, names: Sequence[Hashable], where: str) -> None:
 
 
 def moment_attributes(kind: str, name: Hashable, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`."""
+    """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`,
+    without those of storage."""
     words = {"mean": "predicted mean of", "std": "standard deviation of"}[kind]
-    kept = dict(given) if kind == "mean" else {key: given[key] for key in ("units",) if key in given}
+    kept = {key: value for key, value in given.items() if key == "units" or (kind == "mean" and key not in STORAGE)}
     return {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
 
 

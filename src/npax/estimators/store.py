@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files import replaced, write_atomically
+from ..files import held, replaced, write_atomically
 from ..fingerprint import fingerprint
 from ..inference.progress import Progress
 from .grid import OWN, Grid
@@ -30,7 +30,8 @@ class Store:
     **Arguments:** `path`; `grid`; `variables`: name and attributes of each column of what is predicted; `request`:
     what the prediction depends on beside the grid, arrays and plain values: the model, the observations, options.
 
-    **Raises** `FileExistsError` where the folder holds something else, or the answer to another request.
+    **Raises** `FileExistsError` where the folder holds something else, or the answer to another request;
+    `BlockingIOError` in `fill` while another process fills it.
     """
 
     def __init__(self, path: Path, grid: Grid, variables: Sequence[tuple[str, dict[str, Any]]], request: tuple):
@@ -52,22 +53,30 @@ class Store:
                 f"'{path}' holds {about[DONE]} of {about[BLOCKS]} blocks of another prediction: other "
                 "observations, places, model, options or version of npax. Delete it, or choose another name."
             )
-        self.done = about[DONE]
 
     def fill(self, predict: Callable[[np.ndarray], np.ndarray], *, progress: bool) -> Any:
         """Writes what is missing, `predict(places [n d]) -> [n columns]`, and opens the whole, lazily."""
         import xarray as xr
-        import zarr
 
-        if self.done == self.count > 0:
+        if self._about()[DONE] == self.count > 0:
             warnings.warn(f"'{self.path}' holds all of this prediction: nothing is computed again.", stacklevel=1)
             return xr.open_zarr(self.path)
+        try:
+            with held(self.path):
+                self._fill(predict, progress)
+        except BlockingIOError as error:
+            raise BlockingIOError(f"'{self.path}' is being written by another process: wait for its end.") from error
+        return xr.open_zarr(self.path)
+
+    def _fill(self, predict, progress):
+        import zarr
+
+        done = self._about()[DONE]
         group = zarr.open_group(self.path, mode="r+", use_consolidated=False)
         arrays: list[Any] = [group[name] for name in self.names]
         for leftover in self.path.glob("*.partial-*"):
             leftover.unlink()
         with Progress("Predicting", self.grid.size, shown=progress) as bar:
-            done = self.done
             for number, (_, region) in enumerate(self.grid.blocks(self.chunks)):
                 slices = tuple(region.values())
                 size = int(np.prod([s.stop - s.start for s in slices]))
@@ -77,32 +86,29 @@ class Store:
                 found = predict(self.grid.points(region)).reshape(*(s.stop - s.start for s in slices), -1)
                 for i, array in enumerate(arrays):
                     array[slices] = found[..., i]
-                self._count()
+                self._count(number + 1)
                 bar.advance(size)
-        return xr.open_zarr(self.path)
 
     def _make(self, variables, lengths, digest):
         """The group with all its metadata and coordinates, without predictions; under its name once it is whole."""
-        import zarr
+        import dask.array as da
+        import xarray as xr
 
         frame = self.grid.frame.drop_encoding()  # that of another format of Zarr, perhaps
         frame = frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
-        with replaced(self.path) as partial, warnings.catch_warnings():
-            frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
-            group = zarr.open_group(partial, mode="r+", use_consolidated=False)
-            for name, given in variables:
-                group.create_array(
-                    name,
-                    shape=tuple(self.grid.sizes.values()),
-                    chunks=lengths,
-                    dtype="float64",
-                    fill_value=np.nan,
-                    dimension_names=[str(d) for d in self.grid.sizes],
-                    attributes=given,
-                )
-            # format 3 does not have this copy of all metadata; xarray looks for it
-            warnings.filterwarnings("ignore", message="Consolidated metadata")
-            zarr.consolidate_metadata(partial)
+        empty = da.full(tuple(self.grid.sizes.values()), np.nan, chunks=-1)
+        columns: dict[Any, Any] = {name: (tuple(self.grid.sizes), empty, given) for name, given in variables}
+        answers = xr.Dataset(columns, attrs=frame.attrs)
+        try:
+            with replaced(self.path) as partial, warnings.catch_warnings():
+                # format 3 does not have this copy of all metadata; xarray looks for it
+                warnings.filterwarnings("ignore", message="Consolidated metadata")
+                frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
+                chunks = {name: {"chunks": lengths} for name in self.names}
+                answers.to_zarr(partial, mode="a", compute=False, encoding=chunks, consolidated=True)
+        except OSError:
+            if not self.path.exists():  # or another process has made it in the meantime
+                raise
 
     def _about(self):
         try:
@@ -110,11 +116,10 @@ class Store:
         except (OSError, ValueError, KeyError):
             return {}
 
-    def _count(self):
-        """One more block is there."""
-        self.done += 1
+    def _count(self, done):
+        """So many blocks are there."""
         metadata = json.loads((self.path / "zarr.json").read_text())
-        metadata["attributes"][DONE] = self.done
+        metadata["attributes"][DONE] = done
         write_atomically(self.path / "zarr.json", json.dumps(metadata, indent=2).encode())
 
 

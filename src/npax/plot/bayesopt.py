@@ -50,4 +50,4 @@ def regret(ax: Axes, regrets: ArrayLike, *, label: str | None = None, color: str
     ax.margins(x=0)
     ax.spines[["top", "right"]].set_visible(False)
     if label is not None:
-        ax.legend(frameon=False)
+        ax.legend(fontsize="small", framealpha=0.8, edgecolor="none")  # its place covers curves where there are many
