@@ -72,6 +72,15 @@ def test_help_comes_before_the_seconds_that_jax_takes():
     assert told.split() == ["False", "True"]
 
 
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_columns_that_a_file_cannot_hold_are_refused_before_the_work(suffix, observations, tmp_path):
+    when = pd.date_range("2020-01-01", periods=3, tz="Europe/Paris")
+    points = tmp_path / "points.parquet"
+    pd.DataFrame({"lon": [1.0, 2, 3], "lat": [1.0, 2, 2], "name": ["a", None, "c"], "when": when}).to_parquet(points)
+    result = predict(observations, "no-such-model", "--at", points, "-o", tmp_path / f"out{suffix}")
+    refused(result, "cannot hold the column 'when' of type datetime64", "write .csv or .parquet")
+
+
 def test_names_that_are_modules_too_stay_what_they_are():
     code = "import npax.pretrained, npax.plot; print(npax.pretrained()); npax.fit(None)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -42,6 +42,18 @@ def test_a_file_gives_what_the_library_gives(field, weights, tmp_path, suffix):
     assert f"{int(sst.notnull().sum())} of 384 pixels" in result.output
 
 
+def test_maps_have_longitudes_across(field, weights, tmp_path, monkeypatch):
+    from npax.cli import _draw
+
+    drawn, turned = [], tmp_path / "turned.nc"
+    monkeypatch.setattr(_draw, "draw_grid", lambda filled, x, *_: drawn.append(x))
+    options = ("--plot", tmp_path / "a.png", "--coords", "latlon", "--model", weights)
+    xr.load_dataset(field).transpose("time", "lon", "lat").to_netcdf(turned)
+    assert run("fill", turned, *options).exit_code == 0 and drawn == [("lon", "lat")]
+    xr.load_dataset(field).drop_vars(["lon", "lat"]).to_netcdf(turned)
+    refused(run("fill", turned, *options), "`--coords latlon` draws a map", "they are lat, lon")
+
+
 def test_stores_of_the_older_format_are_read_and_written_anew(field, weights, tmp_path):
     xr.load_dataset(field).chunk(lat=5).to_zarr(tmp_path / "old.zarr", zarr_format=2, consolidated=True)
     output = tmp_path / "filled.zarr"

@@ -1,6 +1,10 @@
 """Fields with gaps: xarray in, xarray out."""
 
+import functools
+import sys
+import threading
 from inspect import unwrap
+from time import sleep
 
 import dask
 import numpy as np
@@ -168,6 +172,41 @@ def test_packed_numbers_are_refused(field, model):
     assert npax.fill_gaps(field.assign_attrs(scale_factor=1.0, add_offset=0), model=model).sst_mean.shape == field.shape
 
 
+@pytest.mark.parametrize("first", ["1677-08-30", "2262-04-08"])
+def test_dates_that_nanoseconds_cannot_hold_are_even_too(first, field, model):
+    days = np.datetime64(first, "s") + np.arange(10) * np.timedelta64(86_400, "s")
+    filled = npax.fill_gaps(field[0].assign_coords(lat=days), model=model)
+    assert np.isfinite(filled.sst_mean).all()
+
+
+def test_objects_are_no_numbers(field, model):
+    with pytest.raises(ValueError, match="`field` must hold numbers, got object"):
+        npax.fill_gaps(field.astype(object), model=model)
+
+
+def test_pictures_that_are_filled_together_share_the_cores(field, model, monkeypatch):
+    """A window on each core, however many threads dask has."""
+    filling = sys.modules[unwrap(fill).__module__]
+    now, most, answer = set(), [], filling._answer
+
+    def counted(*args):
+        now.add(threading.get_ident())
+        most.append(len(now))
+        sleep(0.01)
+        try:
+            return answer(*args)
+        finally:
+            now.remove(threading.get_ident())
+
+    monkeypatch.setattr(filling, "_answer", counted)
+    monkeypatch.setattr(filling, "cores_each", lambda: 2)
+    monkeypatch.setattr(filling, "_workers", functools.cache(filling._workers.__wrapped__))
+    stack = field[:2].isel(time=[0, 1] * 4).chunk({"time": 1})
+    with dask.config.set(scheduler="threads", num_workers=8):
+        assert np.isfinite(npax.fill_gaps(stack, model=model).sst_mean.to_numpy()).all()
+    assert max(most) == 2
+
+
 def test_a_name_that_is_taken_is_refused(field, model):
     with pytest.raises(ValueError, match="`field` has a coordinate 'sst_mean', as the result is to be named"):
         npax.fill_gaps(field.assign_coords(sst_mean=1.0), model=model)
@@ -185,6 +224,8 @@ def test_numbers_that_stand_for_what_is_missing_are_refused(attribute, field, mo
     undecoded = field.fillna(-9999.0).assign_attrs({attribute: -9999.0})
     with pytest.raises(ValueError, match=rf"`field` holds -9999, its attribute `{attribute}`, \d+ times in 'sst'"):
         npax.fill_gaps(undecoded, model=model)
+    with pytest.raises(ValueError, match="`field` holds -9999"):
+        npax.fill_gaps(undecoded.chunk({"time": 1}), model=model).load()
     table = {"x": ["lat", "lon"], "y": "sst", "model": untrained.small()}
     with pytest.raises(ValueError, match="`observations` holds -9999"):
         npax.interpolate(undecoded[0], {"lat": [49.0], "lon": [1.0]}, **table)

@@ -396,6 +396,22 @@ def test_an_update_that_fails_changes_nothing(small, rng):
     assert np.array_equal(reg.predict(X[:3]), before)
 
 
+@pytest.mark.parametrize(
+    ("params", "X"),
+    [
+        ({"coords": "latlon"}, [[0.0, 100.0], [1.0, 1.0]]),
+        ({"model": "no-such-model"}, [[0.0, 1.0], [1.0, 1.0]]),
+        ({}, [[0.0, 1.0, 2.0, 3.0], [1.0, 1.0, 3.0, 2.0]]),
+    ],
+)
+def test_a_fit_that_fails_changes_nothing(params, X, small, rng):
+    reg = npax.NeuralProcessRegressor(small).fit(rng.uniform(size=(9, 2)), rng.normal(size=9))
+    before = reg.predict([[0.3, 0.4]])
+    with pytest.raises((ValueError, FileNotFoundError)):
+        reg.set_params(**params).fit(X, [1.0, 2.0])
+    assert reg.predict([[0.3, 0.4]]) == before and reg.update([[0.5, 0.5]], [1.0]).X_.shape == (10, 2)
+
+
 def test_missing_values_of_tables_are_missing(reg):
     table = pd.DataFrame({"east": pd.array([1, 2, None, 4], "Int64"), "north": 0.0})
     with pytest.raises(ValueError, match=r"`X` contains NaN or infinity in 1 of 4 rows \(columns 'east'\)"):

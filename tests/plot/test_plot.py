@@ -70,6 +70,12 @@ def test_where_the_coasts_alone_are_drawn_the_field_is_seen_on_land():
     np.testing.assert_array_equal(pixels[-1 - y0, x0], pixels[-1 - y1, x1])
 
 
+@pytest.mark.parametrize(("level", "label"), [(0.95, "95% interval"), (0.995, "99.5% interval")])
+def test_intervals_are_labelled_by_their_level(level, label, ax):
+    plot.posterior(ax, [0.0, 1.0], [0.0, 1.0], [1.0, 1.0], level=level)
+    assert label in ax.get_legend_handles_labels()[1]
+
+
 def test_missing_values_stay_empty(ax):
     values = np.ones((LAT.size, LON.size))
     values[2, 3] = np.nan

@@ -1,6 +1,5 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
-import warnings
 from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from ..inference.buckets import pad, wide_bucket
 from ..inference.normalise import HALF_SPAN
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
+from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
 from .surrogate import Evaluations, ModelSurrogate
 
@@ -134,7 +134,7 @@ class Optimizer:
         failed = ~np.isfinite(y)
         if failed.any():
             lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"
-            warnings.warn(f"{lost}; left out of the result.", FailedEvaluation, stacklevel=2)
+            warn(f"{lost}; left out of the result.", FailedEvaluation)
 
     def forget(self, x) -> None:
         """Takes back the open question at `x [d]`: it will not be answered. **Raises** `ValueError` where none is."""

@@ -73,6 +73,9 @@ def fill(
         from ..estimators import fill_gaps
         from ..estimators.fill import picture_dims
 
+        drawn = picture_dims(found[y]) if dims is None else dims
+        if plot is not None and coords is Coords.latlon:
+            drawn = _north_and_east(found[y], drawn)
         options = {"model": model, "finetune": finetune, "include_noise": noise, "progress": err.is_terminal}
         filled = fill_gaps(found, y, dims=dims, **options)
         seen = found[y].notnull()
@@ -80,13 +83,26 @@ def fill(
             tables.write(filled, output)
             out.print(f"filled: {output}", soft_wrap=True)
         if plot is not None:
-            down, across = map(str, picture_dims(filled[f"{y}_mean"]) if dims is None else dims)
+            down, across = map(str, drawn)
             first = {dim: 0 for dim in filled.dims if dim not in (down, across)}
             rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())
             observed = places(filled, across)[columns], places(filled, down)[rows]
             draw_grid(filled.isel(first), (across, down), y, coords.value, plot, observed)
             out.print(f"picture: {plot}", soft_wrap=True)
         err.print(f"{int(seen.sum()):,} of {seen.size:,} pixels were seen.")
+
+
+def _north_and_east(field, dims):
+    """The two dimensions of a map, that of longitudes last."""
+    from ..estimators.degrees import is_longitude
+
+    east = [dim for dim in dims if dim in field.coords and is_longitude(field[dim])]
+    if len(dims) != 2 or len(east) != 1:
+        raise ValueError(
+            "`--coords latlon` draws a map: one of the dimensions of a picture must be named lon or longitude, or have "
+            f"the units degrees_east; they are {', '.join(map(str, dims)) or 'none'}. Leave it out to draw pixels."
+        )
+    return next(dim for dim in dims if dim not in east), east[0]
 
 
 def _only(dataset, path):

@@ -114,6 +114,7 @@ def predict(
             tables.check_columns(target, x, at)
             if output is not None:
                 tables.check_names(target, output)
+                tables.check_kinds(target, output)
 
         from ..estimators import interpolate
 

@@ -1,5 +1,6 @@
 """What `npax predict` and `npax fill` read, write and make grids of. Needs pandas and xarray."""
 
+import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -40,6 +41,22 @@ def check_names(names: Iterable[object], path: Path) -> None:
         raise ValueError(
             f"'{path}' takes no names with '/', got '{divided[0]}': rename the column, or write .csv or .parquet."
         )
+
+
+def check_kinds(target: pd.DataFrame | xr.Dataset, path: Path) -> None:
+    """**Raises** `ValueError` where a file of the format of `path` cannot hold a column of a table, such as dates of a
+    time zone: by writing the first thousand rows of each."""
+    if ending(path) not in (".nc", ".zarr") or not isinstance(target, pd.DataFrame):
+        return
+    for name, column in target.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                _write(column.iloc[:1000].to_frame(), Path(folder) / f"rows{ending(path)}")
+            except Exception as error:
+                raise ValueError(
+                    f"'{path}' cannot hold the column '{name}' of type {column.dtype} ({error}): write .csv or "
+                    ".parquet, or leave the column out."
+                ) from error
 
 
 def regular_grid(

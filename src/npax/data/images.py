@@ -4,7 +4,6 @@ import dataclasses
 import hashlib
 import io
 import itertools
-import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import UInt8
 
+from ..warn import warn
 from .on_disk import find
 
 
@@ -47,10 +47,9 @@ class ImageFile:
         path = find(self.name, self.title, self.contents, self.licence, path)
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != self.sha256:
-            warnings.warn(
+            warn(
                 f"'{path}' is not the file of {self.title} that the published figures of npax are from "
                 f"(its SHA-256 does not begin with {self.sha256[:12]}): results may differ.",
-                stacklevel=3,
             )
         try:
             with np.load(io.BytesIO(content)) as file:

@@ -1,11 +1,15 @@
 """Longitudes and latitudes that are taken for a plane."""
 
-import warnings
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
+from ..warn import warn
+
 LONGITUDE, LATITUDE = ("lon", "longitude"), ("lat", "latitude")
+EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e")
+"""Units of longitudes."""
 SHRINKS = 0.2
 """By how much the length of a degree of longitude may differ among observations that are taken for a plane."""
 
@@ -20,13 +24,19 @@ class PlanarDegrees(UserWarning):
     """
 
 
+def is_longitude(coordinate: Any) -> bool:
+    """Whether a coordinate of xarray's is one, by its units or its name."""
+    units = str(coordinate.attrs.get("units", "")).lower()
+    return coordinate.dtype.kind in "iuf" and (units in EAST or str(coordinate.name).lower() in LONGITUDE)
+
+
 def refuse_latitude_first(x: Sequence[Hashable]) -> None:
     """**Raises** `ValueError` where by its name the first of two columns on the sphere is a latitude."""
     if len(x) == 2 and str(x[0]).lower().startswith("lat"):
         raise ValueError(f'With `coords="latlon"`, longitude comes first, then latitude; got {[*x]}.')
 
 
-def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray, *, stacklevel: int) -> None:
+def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray) -> None:
     """Warns where columns `[n d]` of the names `x` are such degrees."""
     names = [str(name).lower() for name in x]
     lon, lat = (next((i for i, name in enumerate(names) if name in known), None) for known in (LONGITUDE, LATITUDE))
@@ -44,10 +54,9 @@ def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray, *, stacklevel: i
         why = f"one of longitude is {1 - share:.0%} shorter at {farthest:.0f} degrees of latitude than at {nearest:.0f}"
     else:
         return
-    warnings.warn(
+    warn(
         f"{x[lon]!r} and {x[lat]!r} look like degrees, which are no distances: {why}. "
         'Take `coords="latlon"`, which measures on the sphere (longitude first, no other columns), or project them to '
         "metres.",
         PlanarDegrees,
-        stacklevel=stacklevel + 1,
     )

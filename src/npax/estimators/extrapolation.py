@@ -1,6 +1,6 @@
 """Targets beyond what the observations say something about."""
 
-import warnings
+from ..warn import warn
 
 
 class Extrapolation(UserWarning):
@@ -13,13 +13,12 @@ class Extrapolation(UserWarning):
     """
 
 
-def warn_of_extrapolation(far: int, n: int, *, stacklevel: int, about: str = "") -> None:
+def warn_of_extrapolation(far: int, n: int, about: str = "") -> None:
     """Warns where `far` is not zero, of `n` targets."""
     if far:
-        warnings.warn(
+        warn(
             f"{about}{far:,} of {n:,} targets lie outside the observations by more than half of their half-width. "
             "Intervals are too narrow there: at twice the half-width from the middle 95 % intervals hold 78 %. Predict "
             "nearer to the observations, or do not rely on the standard deviations of these targets.",
             Extrapolation,
-            stacklevel=stacklevel + 1,
         )

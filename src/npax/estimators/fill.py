@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -15,10 +14,11 @@ from ..inference.progress import Progress
 from ..models import GridConvCNP
 from ..serialise import load
 from ..training import finetune_pictures
+from ..warn import warn
 from .dates import are_dates, refuse_dates
-from .degrees import LONGITUDE
-from .grid import moment_attributes, require, xarray
-from .missing import refuse_undecoded
+from .degrees import LONGITUDE, is_longitude
+from .grid import moment_attributes, refuse_taken, require, xarray
+from .missing import refuse_marks, refuse_undecoded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,10 +27,6 @@ TIMES = ("time", "t", "date", "month", "year", "step")
 """What a dimension is called that is none of a picture's, unless one says so; as one that has dates."""
 UNEVEN = 0.1
 """How much the steps between coordinates may differ, as a share of their median: months may."""
-DAY = 86_400e9
-"""Nanoseconds."""
-EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e")
-"""Units of longitudes."""
 ROUND = 128
 """Pixels from beyond either end that a picture sees where it goes round the globe, at most."""
 
@@ -101,7 +97,7 @@ def fill_gaps(
     name = field.name if y is None else y
     name = "y" if name is None else name
     refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
-    if field.dtype.kind in "SUc":
+    if field.dtype.kind in "OSUc":
         raise ValueError(f"`field` must hold numbers, got {field.dtype}.")
     refuse_undecoded(field, name, "`field`")
     dims = list(picture_dims(field) if dims is None else dims)
@@ -110,9 +106,7 @@ def fill_gaps(
             f"`dims` must be two dimensions of `field`, got {dims}; it has {', '.join(map(repr, field.dims))}."
         )
     require(field.dims, dims, "field")
-    taken = [coordinate for coordinate in (f"{name}_mean", f"{name}_std") if coordinate in field.coords]
-    if taken:
-        raise ValueError(f"`field` has a coordinate {taken[0]!r}, as the result is to be named: rename it, or drop it.")
+    refuse_taken(field.coords, [name], "field")
     for dim in dims:
         _check_even(field, dim)
     net = load(model) if isinstance(model, str | Path) else model
@@ -130,6 +124,7 @@ def fill_gaps(
     with Progress("filling", field.size, shown=progress and not field.chunks) as bar:
 
         def moments(picture):
+            refuse_marks(picture, field.attrs, name, "`field`")
             _warn_of_no_scale(picture)
             padded = np.pad(picture, beyond, mode="wrap")
             share = picture.size / max(padded.size, 1)
@@ -163,21 +158,19 @@ def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
 
 def _goes_round(field, dim):
     """Whether a dimension is of longitudes, all round the globe: its ends are neighbours."""
-    if dim not in field.coords or field[dim].size < 3 or field[dim].dtype.kind not in "iuf":
+    if dim not in field.coords or field[dim].size < 3 or not is_longitude(field[dim]):
         return False
     at = field[dim].to_numpy().astype(float)
     step = abs(at[-1] - at[0]) / (at.size - 1)
-    eastward = str(field[dim].attrs.get("units", "")).lower() in EAST or str(dim).lower() in LONGITUDE
-    return eastward and abs(step * at.size - 360) < step / 10
+    return abs(step * at.size - 360) < step / 10
 
 
 def _warn_of_no_scale(picture):
     seen = picture[np.isfinite(picture)]
     if seen.size and seen.min() == seen.max():
-        warnings.warn(
+        warn(
             f"All pixels that are seen in a picture are {seen[0]:g}: nothing says how large deviations are, and they "
             "are taken to be about 1. Fill such a picture with its value, or leave it out.",
-            stacklevel=2,
         )
 
 
@@ -188,9 +181,8 @@ def _check_even(field, dim):
         return
     at = field[dim].to_numpy()
     dates = at.dtype.kind in "mM"
-    at = at.astype(f"{at.dtype.kind}8[ns]") if dates else at
     rounded = 4 * np.finfo(at.dtype).eps * np.abs(at).max() if at.dtype.kind == "f" else 0.0
-    steps = np.diff(at.astype("int64") / DAY if dates else at.astype(float))
+    steps = np.diff(at) / np.timedelta64(1, "D") if dates else np.diff(at.astype(float))
     middle = np.median(steps)
     if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle) + rounded):
         remedy = f"If they are only out of order, sort them by `field.sortby({dim!r})`"

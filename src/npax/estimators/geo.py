@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,11 @@ from sklearn.utils import check_array
 
 from ..inference import Exact, Tiled
 from ..training import AbstractGaps
+from ..warn import warn
 from .dates import refuse_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
-from .grid import Grid, moment_attributes, points, require
+from .grid import Grid, moment_attributes, points, refuse_taken, require
 from .missing import refuse_missing, refuse_undecoded
 from .sklearn import NeuralProcessRegressor
 
@@ -102,6 +102,11 @@ def interpolate(
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
+    grid = None if _framed(target) else Grid.of(target, x)
+    if grid is None and store is not None:
+        raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
+    if grid is not None:
+        refuse_taken(grid.frame.variables, ys, "target")
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
@@ -109,13 +114,10 @@ def interpolate(
     places, values = places[there], values[there]
     refuse_missing(places, x, "`observations`")
     if coords != "latlon":
-        warn_of_degrees(x, places, stacklevel=2)
+        warn_of_degrees(x, places)
     reg.fit(places, values, finetune=finetune, gaps=gaps)
-    if _framed(target):
-        if store is not None:
-            raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
+    if grid is None:
         return _at_points(reg, target, x, ys, include_noise)
-    grid = Grid.of(target, x)
     _look_around(reg, grid)
     return _on_grid(reg, grid, ys, attributes, include_noise, store)
 
@@ -148,12 +150,12 @@ def _table(observations, x, ys):
         )
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
     require(dataset.variables, [*x, *ys], "observations")
-    for name in ys:
-        refuse_undecoded(dataset[name], name, "`observations`")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
     _warn_of_repeats(dataset, x, ys)
-    keep = [*ys, *(name for name in x if name not in dataset.coords)]
-    return dataset[keep].to_dataframe().reset_index(), attributes
+    dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]].compute()
+    for name in ys:
+        refuse_undecoded(dataset[name], name, "`observations`")
+    return dataset.to_dataframe().reset_index(), attributes
 
 
 def _warn_of_repeats(dataset, x, ys):
@@ -161,10 +163,9 @@ def _warn_of_repeats(dataset, x, ys):
     others = dict.fromkeys(d for name in ys for d, n in dataset[name].sizes.items() if d not in spanned and n > 1)
     if others:
         along = ", ".join(map(repr, others))
-        warnings.warn(
+        warn(
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
             "observations of the same places. Name it in `x`, or choose one (`.isel`).",
-            stacklevel=4,
         )
 
 
@@ -201,7 +202,7 @@ def _look_around(reg, grid):
         whole = len(places) == grid.size
         far = reg._far(_known(places))
         far = far if whole else round(far / max(len(places), 1) * grid.size)
-        warn_of_extrapolation(far, grid.size, stacklevel=3, about="" if whole else "About ")
+        warn_of_extrapolation(far, grid.size, "" if whole else "About ")
 
 
 def _on_grid(reg, grid, ys, attributes, include_noise, store):

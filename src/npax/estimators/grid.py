@@ -114,6 +114,15 @@ def require(there: Any, names: Sequence[Hashable], where: str) -> None:
         )
 
 
+def refuse_taken(coords: Any, ys: Sequence[Hashable], where: str) -> None:
+    """**Raises** `ValueError` where one of the coordinates has the name of a result."""
+    taken = [name for y in ys for name in (f"{y}_mean", f"{y}_std") if name in coords]
+    if taken:
+        raise ValueError(
+            f"`{where}` has a coordinate {taken[0]!r}, as the result is to be named: rename it, or drop it."
+        )
+
+
 def moment_attributes(kind: str, name: Hashable, given: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`,
     without those of storage."""

@@ -1,6 +1,6 @@
 """Coordinates have to be there; values may be missing, and are NaN then."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,11 +28,15 @@ def refuse_undecoded(variable: Any, name: Hashable, where: str) -> None:
             f"{where} holds {name!r} packed, by its attributes `scale_factor` and `add_offset`: {scale:g} times its "
             f"numbers and {offset:g} are the values. Decode it, `xarray.decode_cf(...)`."
         )
-    if variable.chunks:
-        return
+    if not variable.chunks:
+        refuse_marks(variable.to_numpy(), variable.attrs, name, where)
+
+
+def refuse_marks(values: np.ndarray, attributes: Mapping[str, Any], name: Hashable, where: str) -> None:
+    """**Raises** `ValueError` where there are numbers among the values that by their attributes stand for what is
+    missing."""
     for attribute in MARKS:
-        mark = np.atleast_1d(variable.attrs.get(attribute, np.nan))
-        values = variable.to_numpy()
+        mark = np.atleast_1d(attributes.get(attribute, np.nan))
         as_stored = mark.astype(values.dtype) if values.dtype.kind == "f" and mark.dtype.kind in "fiu" else mark
         count = np.count_nonzero(np.isin(values, as_stored[mark == mark]))
         if count:

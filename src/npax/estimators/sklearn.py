@@ -1,6 +1,6 @@
 """The scikit-learn estimator."""
 
-import warnings
+import contextlib
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ..inference.joint import covariance, joint_samples
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
+from ..warn import warn
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
@@ -59,9 +60,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `random_state`: seed of `sample_y` where that is given None; a whole number, or a generator of NumPy's, old or
       new.
 
-    **Attributes** after `fit`: `model_`; `finetuned_`, what `npax.finetune` returned, or None; `X_`, `y_`, the
-    observations in use; `n_features_in_`, `feature_names_in_`; `strategy_`, that of the latest prediction (before the
-    first, what it would be for as many targets as observations).
+    **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`: model, coordinates and observations in use;
+    `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, that of
+    the latest prediction (before the first, what it would be for as many targets as observations).
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
     each column predicted by itself where the model has one. Any finite values of `y` will do: predictions for `c y`
@@ -124,26 +125,28 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(
                 "`gaps` say what to fine-tune on, and `finetune` is 0: give it a number of steps, say 200."
             )
-        X, y = self._checked(X, y, reset=True)
-        self._check_names(X)
-        self.coords_ = self.coords
-        self.model_, self.finetuned_ = _model(self.model, self.normalize), None
-        if finetune:
-            options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
-            self.finetuned_ = train_on_gaps(
-                self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
-            )
-            self.model_ = self.finetuned_.model
-        return self._keep(X.copy(), y)
+        with self._as_before_if_it_fails():
+            X, y = self._checked(X, y, reset=True)
+            self._check_names(X)
+            self.coords_ = self.coords
+            self.model_, self.finetuned_ = _model(self.model, self.normalize), None
+            if finetune:
+                options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
+                self.finetuned_ = train_on_gaps(
+                    self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
+                )
+                self.model_ = self.finetuned_.model
+            return self._keep(X.copy(), y)
 
     def update(self, X, y) -> "NeuralProcessRegressor":
-        """Adds observations to those in use; `fit` on all of them gives the same."""
+        """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is."""
         check_is_fitted(self)
-        X, y = self._checked(X, y, reset=False)
-        if y.shape[1:] != self.y_.shape[1:]:
-            like = ("n", *self.y_.shape[1:])
-            raise ValueError(f"`y` must have the columns that it had in `fit`: shape {like}, got {y.shape}.")
-        return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]))
+        with self._as_before_if_it_fails():
+            X, y = self._checked(X, y, reset=False)
+            if y.shape[1:] != self.y_.shape[1:]:
+                like = ("n", *self.y_.shape[1:])
+                raise ValueError(f"`y` must have the columns that it had in `fit`: shape {like}, got {y.shape}.")
+            return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]))
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """The mean at the rows of `X`, and with it the standard deviation or the joint covariance if asked for.
@@ -204,7 +207,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         check_is_fitted(self)
         X, y = self._checked(X, y, reset=False)
-        warn_of_extrapolation(self._far(X), len(X), stacklevel=2)
+        warn_of_extrapolation(self._far(X), len(X))
         prediction = self._predictor(len(X))(X)
         return score_report(y, self._like_y(prediction.mean), self._like_y(prediction.std()))
 
@@ -221,7 +224,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.on_missing == "raise" or (reset and not finite.any()):
             remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
             raise ValueError(f"{lost}. {remedy}")
-        warnings.warn(f"{lost}; they are left out.", DroppedRows, stacklevel=3)
+        warn(f"{lost}; they are left out.", DroppedRows)
         return X[finite], y[finite]
 
     def _check_names(self, X):
@@ -229,12 +232,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.coords == "latlon":
             refuse_latitude_first(names)
         else:
-            warn_of_degrees(names, X, stacklevel=3)
+            warn_of_degrees(names, X)
 
     def _targets(self, X):
         check_is_fitted(self)
         X = self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
-        warn_of_extrapolation(self._far(X), len(X), stacklevel=3)
+        warn_of_extrapolation(self._far(X), len(X))
         return X
 
     def _far(self, X) -> int:
@@ -259,9 +262,20 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 f"`X` and `y` must be numbers: {error}{where}. Encode text as numbers or leave it out."
             ) from error
 
+    @contextlib.contextmanager
+    def _as_before_if_it_fails(self):
+        """Whatever ends a `fit` leaves the estimator as the last one left it."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
     def _keep(self, X, y):
         system = coordinates(self.coords_)
-        self._surroundings = system.surroundings(system.positions(X))  # raises before anything has changed
+        self._surroundings = system.surroundings(system.positions(X))
         self.X_, self.y_, self._predictors = X, y, {}
         self._predictor(len(X))
         return self

@@ -12,6 +12,7 @@ import numpy as np
 from ..files import held, replaced, write_atomically
 from ..fingerprint import fingerprint
 from ..inference.progress import Progress
+from ..warn import warn
 from .grid import OWN, Grid
 
 BLOCK = 2**16
@@ -59,7 +60,7 @@ class Store:
         import xarray as xr
 
         if self._about()[DONE] == self.count > 0:
-            warnings.warn(f"'{self.path}' holds all of this prediction: nothing is computed again.", stacklevel=1)
+            warn(f"'{self.path}' holds all of this prediction: nothing is computed again.")
             return xr.open_zarr(self.path)
         try:
             with held(self.path):

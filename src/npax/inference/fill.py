@@ -1,5 +1,6 @@
 """Gaps in pictures, filled by a model of grids."""
 
+import functools
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -109,13 +110,18 @@ def _fill_window(model, standard, mask, mirrored):
         found = _answer(model, np.pad(standard[picture], [*ends, (0, 0)]), np.pad(mask[picture], ends))
         return [np.asarray(a, np.float64)[:rows, :columns][picture] for a in found]
 
-    with ThreadPoolExecutor(cores_each()) as pool:
-        answers = pool.map(answer, MIRRORED if mirrored else MIRRORED[:1])
-        mean, variance, noise = (np.stack(each) for each in zip(*answers, strict=True))
+    answers = _workers().map(answer, MIRRORED if mirrored else MIRRORED[:1])
+    mean, variance, noise = (np.stack(each) for each in zip(*answers, strict=True))
     precision = np.mean(1 / variance, axis=0)
     mean, function_variance = np.mean(mean / variance, axis=0) / precision, 1 / precision
     noise = np.exp(np.mean(np.log(np.maximum(noise, 1e-30)), axis=0))
     return mean, function_variance, noise
+
+
+@functools.cache
+def _workers():
+    """For all pictures that are filled at the same time: a window on each core, and no more, is in memory."""
+    return ThreadPoolExecutor(cores_each())
 
 
 @eqx.filter_jit

@@ -1,6 +1,7 @@
 """A progress bar that can be left out."""
 
 from rich import progress as rich
+from rich.console import Console
 
 
 class Progress:
@@ -32,4 +33,5 @@ def _bar():
         rich.TaskProgressColumn(),
         rich.TimeElapsedColumn(),
         rich.TimeRemainingColumn(),
+        console=Console(stderr=True),
     )

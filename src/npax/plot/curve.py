@@ -29,7 +29,8 @@ def posterior(
         raise ValueError(f"`truth` must be of the length of `x`, {x.size}; got {truth.size}.")
     order = np.argsort(x)
     x, mean, half = x[order], mean[order], ndtri(0.5 + 0.5 * level) * std[order]
-    ax.fill_between(x, mean - half, mean + half, color=color, alpha=0.2, linewidth=0, label=f"{level:.0%} interval")
+    interval = f"{100 * level:g}% interval"
+    ax.fill_between(x, mean - half, mean + half, color=color, alpha=0.2, linewidth=0, label=interval)
     ax.plot(x, mean, color=color, linewidth=1.8, label="mean")
     if truth is not None:
         ax.plot(x, truth[order], color="0.2", linewidth=1, linestyle="--", label="truth")

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-import warnings
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from ..files import write_atomically
+from ..warn import warn
 
 T = TypeVar("T")
 _NAME = re.compile(r"step-(\d{9})\.safetensors")
@@ -110,7 +110,7 @@ def newest(folder: Path) -> tuple[Path, dict[str, np.ndarray], dict] | None:
         try:
             return path, *unpack(path)
         except DamagedFile as error:
-            warnings.warn(f"{error} Going back to the checkpoint before it.", stacklevel=3)
+            warn(f"{error} Going back to the checkpoint before it.")
     return None
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from ..fingerprint import fingerprint
 from ..models import AbstractNeuralProcess
 from ..task import Task
 from ..tasks import AbstractTasks, Curriculum, Stage
+from ..warn import warn
 from .checkpoint import read_checkpoint, write_checkpoint
 from .lapack import without_deadlock
 from .optimizers import muon
@@ -169,11 +169,10 @@ def fit(
     forget_if_many()
     state = here(state)
     if np.all(np.asarray(state.skipped) == done):
-        warnings.warn(
+        warn(
             f"All of the {done:,} steps were skipped, for no loss or gradient was finite: the model is the one that "
             "came. Look for NaN or infinity in what `tasks` draws.",
             RuntimeWarning,
-            stacklevel=2,
         )
     if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
         evaluations.append((done, evaluate(state.model)))

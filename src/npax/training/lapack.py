@@ -1,7 +1,6 @@
 """Samplers that several CPU devices cannot draw from at once."""
 
 import re
-import warnings
 
 import equinox as eqx
 import jax
@@ -10,6 +9,7 @@ from jax.sharding import Mesh
 
 from ..devices import first_alone
 from ..tasks import Curriculum, Stage
+from ..warn import warn
 from .program import is_array
 
 _BATCH = re.compile(r"custom_call @(?:lapack|blas)_\w+\(.*tensor<\d+x\d+x\d+x[cf]")
@@ -23,11 +23,10 @@ def without_deadlock(mesh: Mesh, curriculum: Curriculum) -> Mesh:
     cpus = mesh.devices.flat[0].platform == "cpu" and not mesh.is_multi_process
     if mesh.size == 1 or not cpus or not any(map(_factorises_batches, curriculum.stages)):
         return mesh
-    warnings.warn(
+    warn(
         "`tasks` factorise or solve batches of matrices by `jnp.linalg`, which can hang on several CPU devices: "
         "training uses one of them. Use `npax.linalg.cholesky` and `npax.linalg.solve_lower`, which do not, for all.",
         RuntimeWarning,
-        stacklevel=3,
     )
     return first_alone(mesh)
 
