@@ -62,6 +62,7 @@ def test_version_and_help():
     for command in ("demo", "predict", "train", "models"):
         assert command in run("--help").output
         assert run(command, "--help").exit_code == 0
+    assert "predict {OBS} [OPTIONS]" in run("predict", "--help").output
     assert "--resolution 1" in run("predict", "--help").output
     assert "field-universal." in run("train", "--help").output
 

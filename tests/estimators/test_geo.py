@@ -133,6 +133,14 @@ def test_numbers_that_stand_for_what_is_missing_are_refused(chunks, points, smal
         interpolate(points if chunks is None else points.chunk(chunks), {"lon": LON, "lat": LAT}, small)
 
 
+def test_levels_of_an_index_are_columns_too(table, small):
+    lazy = dd.from_pandas(table.set_index("lon"), npartitions=2)
+    expected = interpolate(table, {"lon": LON, "lat": LAT}, small)
+    for indexed in (table.set_index("lon"), table.set_index(["lon", "lat"]), lazy):
+        found = interpolate(indexed, {"lon": LON, "lat": LAT}, small)
+        np.testing.assert_allclose(found["temp_mean"], expected["temp_mean"], atol=1e-5)
+
+
 def test_a_name_that_is_taken_is_refused(points, small):
     target = xr.Dataset(coords={"lat": LAT, "lon": LON, "temp_mean": ("lat", LAT)})
     with pytest.raises(ValueError, match="`target` has a coordinate 'temp_mean', as the result is to be named"):

@@ -235,6 +235,12 @@ def test_names_that_divide_groups_are_refused_before_the_work(small, tmp_path):
     assert not (tmp_path / "map.zarr").exists()
 
 
+def test_stacked_coordinates_are_refused_before_the_work(small, tmp_path):
+    stacked = xr.Dataset(coords=GRID).stack(place=["lat", "lon"])
+    with pytest.raises(ValueError, match="A store takes no stacked coordinates, got 'place'"):
+        npax.interpolate(observations(), stacked, y="temp", model=small, store=tmp_path / "map.zarr")
+
+
 def test_a_table_of_points_has_no_blocks(small, tmp_path):
     with pytest.raises(ValueError, match="`store` takes a gridded target"):
         npax.interpolate(observations(), observations(), y="temp", model=small, store=tmp_path / "map.zarr")

@@ -7,6 +7,11 @@ class SeveralValues(TyperCommand):
     def parse_args(self, ctx, args):
         return TyperCommand.parse_args(self, ctx, repeat_option(list(args), "--x"))
 
+    def collect_usage_pieces(self, ctx):
+        """Arguments come before options: after `--x` they would be values of it."""
+        options, *arguments = TyperCommand.collect_usage_pieces(self, ctx)
+        return [*arguments, options]
+
 
 def repeat_option(args: list[str], option: str) -> list[str]:
     """`--x a b --y c` as `--x a --x b --y c`: an option's values end where the next option begins."""

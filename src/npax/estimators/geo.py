@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,9 @@ def interpolate(
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
         refuse_taken(grid.frame.variables, ys, "target")
+        stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
+        if store is not None and stacked:
+            raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
     table, attributes = _table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
@@ -181,8 +185,9 @@ def _framed(table):
 
 def _with_levels(table, names):
     """A DataFrame with those levels of its index as columns that are asked for, as xarray's `to_dataframe` has them."""
-    levels = [name for name in names if name not in table.columns and name in getattr(table.index, "names", ())]
-    return table.reset_index(levels) if levels else table
+    index = table.index
+    levels = [n for n in names if n not in table.columns and n in getattr(index, "names", (index.name,))]
+    return table.reset_index(*(() if _lazy_table(table) else (levels,))) if levels else table
 
 
 def _at_points(reg, target, x, ys, include_noise):
@@ -249,58 +254,50 @@ def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) 
 
 
 def _lazy(predictor, grid, include_noise) -> Any:
-    """The moments as a dask array, with the chunks of the target: `[*dims 2 dy]`."""
-    import uuid
-
+    """The moments as a dask array, with the chunks of the target: `[*dims 2 dy]`. What all blocks share (the model, or
+    the predictor where there is no part of it for each) is one task; the rest of a block is its own."""
     import dask.array as da
-    from dask.highlevelgraph import HighLevelGraph
+    from dask.delayed import delayed
 
-    name = f"npax-{uuid.uuid4().hex}"
-    in_parts = isinstance(predictor, Tiled) and not grid.lazy
-    shared = predictor.model if in_parts else predictor
-    layer: dict[Any, Any] = {f"{name}-shared": shared}
-    axes = [axis.chunk({d: grid.chunks[d] for d in axis.dims}) if axis.chunks else axis for axis in grid.axes]
-    dims = tuple(grid.sizes)
-    for index, region in grid.blocks(grid.chunks):
-        at = dict(zip(dims, index, strict=True))
-        columns = [
-            (axis.data.name, *(at[d] for d in axis.dims))
-            if axis.chunks
-            else axis.isel({d: region[d] for d in axis.dims})
-            for axis in axes
-        ]
-        part = predictor.part(_known(grid.points(region))).of(None) if in_parts else None
-        about = _Block(part, dims, tuple(axis.dims for axis in axes), include_noise)
-        layer[(name, *index, 0)] = (about, f"{name}-shared", *columns)
-    graph = HighLevelGraph.from_collections(name, layer, [axis.data for axis in axes if axis.chunks])
-    moments = 2 * (predictor.y.shape[1] if isinstance(predictor, Tiled) else predictor.dy)
-    chunks = (*(grid.chunks[d] for d in dims), (moments,))
-    array: Any = da.Array
-    return array(graph, name, chunks, dtype=np.float64)
+    from_array: Any = da.from_array
+    dims, in_parts = tuple(grid.sizes), isinstance(predictor, Tiled) and not grid.lazy
+    parts = np.full([len(grid.chunks[d]) for d in dims], None)
+    if in_parts:
+        for index, region in grid.blocks(grid.chunks):
+            parts[index] = predictor.part(_known(grid.points(region))).of(None)
+    shared = delayed(predictor.model if in_parts else predictor, pure=False, traverse=False)
+    axes = [
+        axis.chunk({d: grid.chunks[d] for d in axis.dims}).data
+        if axis.chunks
+        else from_array(axis.to_numpy(), tuple(grid.chunks[d] for d in axis.dims))
+        for axis in grid.axes
+    ]
+    return da.blockwise(
+        functools.partial(_block, dims, [axis.dims for axis in grid.axes], include_noise),
+        (*dims, "npax_moments"),
+        *(from_array(parts, chunks=1, name=False), dims, shared, None),
+        *(given for data, axis in zip(axes, grid.axes, strict=True) for given in (data, axis.dims)),
+        new_axes={"npax_moments": 2 * (predictor.y.shape[1] if isinstance(predictor, Tiled) else predictor.dy)},
+        adjust_chunks={d: grid.chunks[d] for d in dims},
+        align_arrays=False,
+        dtype=np.float64,
+        meta=np.empty((0,) * (len(dims) + 1)),
+    )
+
+
+def _block(dims, of_axes, include_noise, part: np.ndarray, shared: Any, *columns) -> np.ndarray:
+    """The moments `[*dims 2 dy]` of one block, from its part of the predictor, what all share and its coordinates."""
+    import xarray as xr
+
+    axes = [xr.Variable(own, column) for own, column in zip(of_axes, columns, strict=True)]
+    sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
+    (own_part,) = part.ravel()
+    moments = _moments(shared if own_part is None else own_part.of(shared), points(axes, dims), include_noise)
+    return moments.reshape(*(sizes[d] for d in dims), moments.shape[1])
 
 
 def _known(places):
     return places[~np.isnan(places).any(axis=1)]
-
-
-class _Block:
-    """The work of one block, a function of what all of them share (the model, or the predictor where there is no
-    `part` of it) and of the block's coordinates: `[*dims 2 dy]`."""
-
-    def __init__(self, part: Tiled | None, dims, of_axes, include_noise: bool):
-        self.part, self.dims, self.of_axes, self.include_noise = part, dims, of_axes, include_noise
-
-    def __call__(self, shared: Any, *columns) -> np.ndarray:
-        import xarray as xr
-
-        axes = [
-            column if isinstance(column, xr.Variable) else xr.Variable(dims, column)
-            for dims, column in zip(self.of_axes, columns, strict=True)
-        ]
-        sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
-        predictor = shared if self.part is None else self.part.of(shared)
-        moments = _moments(predictor, points(axes, self.dims), self.include_noise)
-        return moments.reshape(*(sizes[d] for d in self.dims), moments.shape[1])
 
 
 def _places(table, x, where):
