@@ -13,6 +13,7 @@ from laws import MODELS, close, draw_data, finite, normal
 
 from npax.likelihoods import NoisyNormal, marginals, noiseless
 from npax.objectives import (
+    _posterior,
     bootstrap_nll,
     elbo,
     function_and_noise_nll,
@@ -224,3 +225,23 @@ def test_each_kind_of_model_has_its_objective():
     kinds["tnp-nd"] = joint_and_single_nll
     for name, objective in kinds.items():
         assert suited(MODELS[name](jr.key(0))) is objective
+
+
+def test_nll_draws_anew_with_each_key_and_not_without_one():
+    model, task = MODELS["np"](jr.key(0)), Task.of(*(normal(jr.key(i), (5, d)) for i, d in enumerate([2, 1, 2, 1])))
+    loss = eqx.filter_jit(nll)
+    first, second = (float(loss(model, task, jr.key(i))) for i in (1, 2))
+    assert first != second and float(loss(model, task)) == float(loss(model, task))
+
+
+def test_a_context_point_that_is_a_target_counts_once_in_the_posterior():
+    """The posterior of ANP, eq. 3, is given the targets, of which the context is a part."""
+    model = MODELS["np"](jr.key(0))
+    x, y = normal(jr.key(1), (9, 2)), normal(jr.key(2), (9, 1))
+    among = Task.of(x[:4], y[:4], x, y)
+    apart = Task.of(x[:4], y[:4], x[4:], y[4:])
+    found = [eqx.filter_jit(_posterior)(model, task, task.xt, task.yt) for task in (among, apart)]
+    expected = model.posterior(x, y, jnp.ones(9, bool))
+    for q in found:
+        np.testing.assert_allclose(q.loc, expected.loc, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(q.scale, expected.scale, rtol=1e-5, atol=1e-6)

@@ -51,7 +51,7 @@ def _forward(x, w):
 
 def _backward(residuals, d_y):
     x, w = residuals
-    return d_y @ w.T, _gradient_of_weight(x, d_y, w)
+    return (d_y @ w.T).astype(x.dtype), _gradient_of_weight(x, d_y, w).astype(w.dtype)
 
 
 _product.defvjp(_forward, _backward)

@@ -11,7 +11,15 @@ from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from numpyro.distributions import Normal, kl_divergence
 
 from .likelihoods import NoisyNormal, marginals, noiseless
-from .models import BNP, NP, TNPND, AbstractJointNeuralProcess, AbstractNeuralProcess, GridConvCNP
+from .models import (
+    BNP,
+    NP,
+    TNPND,
+    AbstractJointNeuralProcess,
+    AbstractLatentNeuralProcess,
+    AbstractNeuralProcess,
+    GridConvCNP,
+)
 from .task import Task
 from .tasks import HiddenPixels, Picture, PosteriorTask
 
@@ -19,9 +27,13 @@ from .tasks import HiddenPixels, Picture, PosteriorTask
 def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = None) -> Scalar:
     r"""Negative log-likelihood per target, $-\frac{1}{n_t} \sum_t \log p(y_t \mid x_t, D_c)$: maximum likelihood
     for conditional models. Mean over the valid targets, sum over the columns of `y`; zero without a valid target.
+
+    `key`: of the draws of a model with a latent variable; without one they are the same at every call.
     """
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    log_prob = model(task.xc, task.yc, xt, task.mask_c).log_prob(yt)
+    state = model.condition(task.xc, task.yc, task.mask_c)
+    latent = isinstance(model, AbstractLatentNeuralProcess)
+    log_prob = (model.predict(state, xt, key=key) if latent else model.predict(state, xt)).log_prob(yt)
     return masked_mean(-jnp.asarray(log_prob), task.mask_t)
 
 
@@ -207,8 +219,10 @@ def gaussian_cross_entropy(
 
 
 def _posterior(model, task, xt, yt):
-    r"""$q(z \mid D_c \cup D_t)$."""
-    both = (jnp.concatenate(pair) for pair in ((task.xc, xt), (task.yc, yt), (task.mask_c, task.mask_t)))
+    r"""$q(z \mid D_c \cup D_t)$, where what is in both counts once."""
+    same = jnp.all(task.xc[:, None] == xt, axis=-1) & jnp.all(task.yc[:, None] == yt, axis=-1) & task.mask_t
+    mask_c = task.mask_c & ~jnp.any(same, axis=1)
+    both = (jnp.concatenate(pair) for pair in ((task.xc, xt), (task.yc, yt), (mask_c, task.mask_t)))
     return model.posterior(*both)
 
 

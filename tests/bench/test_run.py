@@ -12,7 +12,7 @@ import pytest
 from untrained import cnp
 
 import npax
-from npax.bench import Run, Table, model_presets, prepare, read, report, run, tables
+from npax.bench import Run, Table, model_presets, prepare, read, report, rows, run, tables
 from npax.bench.curve import Curve
 from npax.bench.tables import kolmogorov, shift
 from npax.likelihoods import Categorical
@@ -250,6 +250,7 @@ def test_tables_of_other_data_have_names_of_their_own(monkeypatch, tmp_path):
     assert shift().name == "shift" != shift((0.0, 3.0)).name
     monkeypatch.setattr(tables, "_flow", lambda path, n: jax.numpy.zeros((n, 16, 16, 16, 2)))
     assert len({kolmogorov(tmp_path, n).name for n in (8, 16, 72)}) == 3
+    assert "convcnp" not in rows(kolmogorov(tmp_path, 8)), "its grid is narrower than these coordinates"
 
 
 @pytest.mark.parametrize(("points", "kept"), [(10, 128), (1000, 16), (3000, 8)])

@@ -117,12 +117,12 @@ def test_a_bar_shows_how_far_joint_predictions_are_and_changes_none(gp, problem,
     monkeypatch.setattr(autoregressive, "STEPS", 3)
     quiet, shown = (kind(gp, xc, yc, progress=progress) for progress in (False, True))
     expected = joint_samples(quiet, xt, 5, jr.key(0))
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
     assert np.array_equal(joint_samples(shown, xt, 5, jr.key(0)), expected)
-    out = capsys.readouterr().out
+    out = capsys.readouterr().err
     assert ("Sampling" if kind is Exact else "Covariances") in out and "100%" in out
     covariance(shown, xt, quiet(xt))
-    out = capsys.readouterr().out
+    out = capsys.readouterr().err
     assert "Covariances" in out and "100%" in out
 
 

@@ -9,7 +9,7 @@ def test_a_bar_shows_what_is_done(capsys):
     with Progress("tiles", 4, shown=True) as progress:
         progress.advance(1)
         progress.advance(3)
-    out = capsys.readouterr().out
+    out = capsys.readouterr().err
     assert "tiles" in out
     assert "100%" in out
 
@@ -20,7 +20,7 @@ def test_a_bar_that_is_not_shown_prints_and_builds_nothing(capsys):
         progress.advance(4)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
     assert peak < 10_000  # a bar of rich's takes several times that
 
 

@@ -211,6 +211,8 @@ def test_a_periodic_kernel_is_of_one_coordinate():
     """In the plane the function of the distance is no kernel: factorisations break down and tasks come out empty."""
     with pytest.raises(ValueError, match=r"`kernel` is periodic.*take `dx` = 1, not 2"):
         npax.tasks.gp_2d(PeriodicPrior())
+    with pytest.raises(ValueError, match=r"`kernel` is periodic, or may be.*take `dx` = 1, not 2"):
+        GPTask(npax.tasks.RBFPeriodicMatern52Prior(), dx=2)
 
 
 SMALL = GPPosteriorTask(GPTask(RBFPrior(), nc=4, low=1, grid=3))

@@ -77,6 +77,12 @@ def test_the_same_arguments_give_the_same_optimizer():
     assert npax.training.muon(10, schedule=Schedule()).update is not None
 
 
+def test_the_first_step_is_one():
+    before = tiny(jr.key(0))
+    after = npax.fit(before, Sines(), steps=1, batch_size=2, key=jr.key(0)).model
+    assert fingerprint(after) != fingerprint(before)
+
+
 @pytest.mark.parametrize("make", [npax.training.muon, npax.training.adamw])
 def test_without_gradients_nothing_but_weights_decays(make):
     """Random features stay as they were drawn."""

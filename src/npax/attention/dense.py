@@ -64,7 +64,7 @@ def scores(q, k, bias, mask):
     """Scaled products plus the bias of every pair, minus infinity where the mask hides the key."""
     s = jnp.einsum("hqd,hkd->hqk", q, k) * q.shape[-1] ** -0.5
     if bias is not None:
-        s = s + bias
+        s = s + bias.astype(s.dtype)
     s = s if mask is None else jnp.where(mask[None, None, :], s, -jnp.inf)
     # Both the maximum and the exponentials read the logits: XLA would compute the bias for each.
     return s if bias is None else jax.lax.optimization_barrier(s)

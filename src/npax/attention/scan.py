@@ -141,7 +141,7 @@ def _blockwise_bwd(residuals, d_out, perturbed, operands, mask, q_side, k_side):
 
     def biased(learned, xq_fixed, xk_fixed):
         bias, xq, xk = eqx.combine(learned, (bias_fixed, xq_fixed, xk_fixed))
-        return None if bias is None else bias(xq, xk)
+        return None if bias is None else bias(xq, xk).astype(q.dtype)
 
     q_parts = (
         _split(q, q_side, 1),

@@ -73,7 +73,7 @@ def _mix_bwd(residuals, d_out):
         below = rungs[s - 1]
         slope = jnp.ones_like(below) if s % RUNGS == 0 else 4 * below * jnp.square(below) * slope
         d_anchors[s // RUNGS] += jnp.einsum("h,hqk->qk", a[:, s], d_out) * slope
-    return d_a, d_anchors
+    return d_a.astype(a.dtype), [d.astype(f.dtype) for d, f in zip(d_anchors, anchors, strict=True)]
 
 
 _mix.defvjp(_mix_fwd, _mix_bwd)

@@ -16,6 +16,10 @@ class KernelBias(AbstractBias):
     floating-point hyper-parameter of a kernel becomes a trained parameter, as does the weight $\alpha_h$ (1 at the
     start); whole numbers, such as the order of a polynomial, stay as they are: write `scale=1.0` for what is trained.
 
+    **Pitfall:** in several coordinates tinygp's `Exp`, `Matern32`, `Matern52`, `Cosine` and `ExpSineSquared` measure
+    the sum of the distances along the axes, so that rotations matter; KR2's biases are of the Euclidean distance, as
+    `Matern32(1.0, tinygp.kernels.distance.L2Distance())` is.
+
     **Arguments:** `kernels`: one kernel per head. Pick kernels with a finite gradient at distance 0 (tinygp's
     stationary kernels are) or apply them to other columns with `ColumnsBias`.
     """

@@ -74,9 +74,10 @@ def _network_bwd(residuals, d_out):
             moments.append(jnp.stack([jnp.sum(w), jnp.sum(first), jnp.sum(first * u)]))
         return d_r, jnp.stack(moments, axis=1)
 
-    d_r, moments = jax.lax.scan(head, jnp.zeros_like(r), (d_out, a, b, c))
+    d_r, moments = jax.lax.scan(head, jnp.zeros(r.shape, jnp.result_type(r, a)), (d_out, a, b, c))
     zeroth, first, second = jnp.moveaxis(moments, 1, 0)
-    return zeroth, -a * jnp.sign(b) * second, 2 * a * jnp.abs(b) * first, d_r
+    gradients = zeroth, -a * jnp.sign(b) * second, 2 * a * jnp.abs(b) * first
+    return *(g.astype(p.dtype) for g, p in zip(gradients, (a, b, c), strict=True)), d_r.astype(r.dtype)
 
 
 _network.defvjp(_network_fwd, _network_bwd)

@@ -57,7 +57,7 @@ class LaplaceAttention(AbstractCrossAttention):
 
     def read(self, memory, xt):
         xc, r, mask = memory
-        q, k = jnp.zeros((1, xt.shape[0], 1)), jnp.zeros((1, xc.shape[0], 1))
+        q, k = (jnp.zeros((1, n, 1), r.dtype) for n in (xt.shape[0], xc.shape[0]))
         bias = _LaplaceBias(self.scale)
         return scan_attention(q, k, r[None], bias=bias, xq=xt, xk=xc, mask=mask)[0]
 

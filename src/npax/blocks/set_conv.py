@@ -59,7 +59,9 @@ class Grid(eqx.Module):
 
     def cells(self, x: Float[Array, "n dx"], origin: Float[Array, " dx"]) -> Float[Array, "n dx side"]:
         """How far each point lies from the nodes along each axis, in cells."""
-        return ((x - origin) / self.spacing)[:, :, None] - jnp.arange(self.side, dtype=x.dtype)
+        whole = x.dtype if x.dtype.itemsize >= 4 else jnp.float32  # bfloat16 does not count beyond 256
+        at = (x.astype(whole) - origin.astype(whole)) / self.spacing
+        return (at[:, :, None] - jnp.arange(self.side, dtype=whole)).astype(x.dtype)
 
 
 class SetConv(eqx.Module):

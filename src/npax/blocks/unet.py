@@ -114,7 +114,7 @@ def depthwise(h: Float[Array, "*side size"], kernel: Float[Array, "*window size"
         return total + functools.reduce(jnp.add, near), None
 
     around = _with_margin(h, kernel)
-    return jax.lax.scan(row, jnp.zeros_like(h), jnp.arange(kernel.shape[0]))[0]
+    return jax.lax.scan(row, jnp.zeros(h.shape, jnp.result_type(h, kernel)), jnp.arange(kernel.shape[0]))[0]
 
 
 def _forward(h, kernel):
@@ -130,7 +130,8 @@ def _backward(residuals, d_y):
 
     around = _with_margin(h, kernel)
     d_kernel = jax.lax.scan(row, None, jnp.arange(kernel.shape[0]))[1]
-    return depthwise(d_y, jnp.flip(kernel, axes)), d_kernel.reshape(kernel.shape)
+    d_h = depthwise(d_y, jnp.flip(kernel, axes))
+    return d_h.astype(h.dtype), d_kernel.reshape(kernel.shape).astype(kernel.dtype)
 
 
 depthwise.defvjp(_forward, _backward)

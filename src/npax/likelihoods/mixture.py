@@ -1,55 +1,28 @@
 """Equal mixtures, of Gaussians or of classes: the predictions of latent-variable models."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
-from numpyro.distributions import constraints
 
 from .categorical import OneHotCategorical
 
 BISECTIONS = 60
 
 
-class NormalMixture(dist.Distribution):
-    r"""$\frac1k \sum_i \mathcal N(\mu_i, \sigma_i^2)$, a mixture in equal parts; the parts are the last axis."""
-
-    arg_constraints = {"loc": constraints.real_vector, "scale": constraints.independent(constraints.positive, 1)}
-    support = constraints.real  # pyright: ignore
-    reparametrized_params = ["loc", "scale"]
+class NormalMixture(dist.MixtureSameFamily):
+    r"""$\frac1k \sum_i \mathcal N(\mu_i, \sigma_i^2)$, a mixture in equal parts, with quantiles; the parts are the last
+    axis."""
 
     def __init__(self, loc: Float[Array, "*batch k"], scale: Float[Array, "*batch k"], *, validate_args=None):
-        self.loc, self.scale = loc, scale
-        super().__init__(batch_shape=jnp.shape(loc)[:-1], validate_args=validate_args)
-
-    @property
-    def parts(self) -> dist.Normal:
-        return dist.Normal(self.loc, self.scale)
-
-    @property
-    def mean(self):
-        return jnp.mean(self.loc, axis=-1)
-
-    @property
-    def variance(self):
-        return jnp.mean(jnp.square(self.scale), axis=-1) + jnp.var(self.loc, axis=-1)
-
-    def sample(self, key, sample_shape=()):
-        pick_key, draw_key = jax.random.split(jnp.asarray(key))
-        drawn = self.parts.sample(draw_key, sample_shape)
-        pick = jax.random.randint(pick_key, drawn.shape[:-1], 0, drawn.shape[-1])
-        return jnp.take_along_axis(drawn, pick[..., None], axis=-1)[..., 0]
-
-    def log_prob(self, value, intermediates=None):
-        log_probs = self.parts.log_prob(jnp.asarray(value)[..., None])
-        return jax.nn.logsumexp(log_probs, axis=-1) - jnp.log(float(self.loc.shape[-1]))
-
-    def cdf(self, value):
-        return jnp.mean(self.parts.cdf(jnp.asarray(value)[..., None]), axis=-1)
+        weights: Any = dist.Categorical(logits=jnp.zeros_like(loc))
+        super().__init__(weights, dist.Normal(loc, scale), validate_args=validate_args)
 
     def icdf(self, q):
         """By bisection between the least and the greatest quantile of the parts, to the rounding of float32."""
-        quantiles = self.parts.icdf(jnp.asarray(q)[..., None])
+        quantiles = jnp.asarray(self.component_distribution.icdf(jnp.asarray(q)[..., None]))
 
         def halve(_, ends):
             low, high = ends
@@ -77,5 +50,5 @@ def mixture(parts: dist.Distribution) -> dist.Distribution:
             "HeteroscedasticGaussian."
         )
     loc, scale = (jnp.moveaxis(jnp.asarray(a), 0, -2) for a in (parts.base_dist.loc, parts.base_dist.scale))
-    weights = dist.Categorical(logits=jnp.zeros(loc.shape[:-1]))
+    weights = dist.Categorical(logits=jnp.zeros_like(loc[..., 0]))
     return dist.MixtureSameFamily(weights, dist.Normal(loc, scale).to_event(1))

@@ -120,7 +120,8 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
 
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
-        zc, u = self.embed(yc), self.pseudo_tokens
+        zc = self.embed(yc)
+        u = self.pseudo_tokens.astype(zc.dtype)
         placed = jnp.broadcast_to(jnp.any(mask), u.shape[0])
         reads, last_read = split_last(self.read_stack)
 
@@ -136,5 +137,5 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         return memories, self.last_write.memorise(u, v, placed)
 
     def decode(self, state, xt):
-        zt = jnp.broadcast_to(self.target, (xt.shape[0], *self.target.shape))
+        zt = jnp.broadcast_to(self.target, (xt.shape[0], *self.target.shape)).astype(jnp.result_type(self.target, xt))
         return self.head(self.norm(read_located(self.write_stack, self.last_write, state, zt, xt)))

@@ -77,5 +77,5 @@ class TETNP(AbstractConditionalNeuralProcess):
         return memories, self.last.memorise(zc, xc, mask)
 
     def decode(self, state, xt):
-        zt = jnp.broadcast_to(self.target, (xt.shape[0], *self.target.shape))
+        zt = jnp.broadcast_to(self.target, (xt.shape[0], *self.target.shape)).astype(jnp.result_type(self.target, xt))
         return self.head(self.norm(read_located(self.stack, self.last, state, zt, xt)))

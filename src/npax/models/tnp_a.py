@@ -45,10 +45,10 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
 
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
-        return self._write(xc, yc, jnp.zeros(xc.shape[0]), mask), (xc, yc, mask)
+        return self._write(xc, yc, _before_all(xc), mask), (xc, yc, mask)
 
     def decode(self, state, xt):
-        return self._read(state[0], xt, jnp.zeros(xt.shape[0]))
+        return self._read(state[0], xt, _before_all(xt))
 
     def log_probs(
         self, state, xt: Float[Array, "nt dx"], yt: Float[Array, "nt dy"], mask: Bool[Array, " nt"] | None = None
@@ -65,8 +65,9 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         (xc, yc, mask_c), nt = state[1], xt.shape[0]
         counted = jnp.ones(nt, bool) if mask is None else mask
-        room = [jnp.zeros((nt, self.dx)), jnp.zeros((nt, self.dy)), jnp.zeros(nt), jnp.zeros(nt, bool)]
-        context = (xc, yc, jnp.zeros(xc.shape[0]), mask_c)
+        empty = jnp.zeros((nt, self.dy), yc.dtype)
+        room = [jnp.zeros_like(xt), empty, _before_all(xt), jnp.zeros(nt, bool)]
+        context = (xc, yc, _before_all(xc), mask_c)
         memories = self._write(*(jnp.concatenate(pair) for pair in zip(context, room, strict=True)))
 
         def one(key):
@@ -76,16 +77,16 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
 
             def step(i, chain):
                 memories, y = chain
-                here, place = jax.lax.dynamic_slice_in_dim(x, i, 1), jnp.full(1, i + 1.0)
+                here, place = jax.lax.dynamic_slice_in_dim(x, i, 1), jnp.full(1, i + 1, jnp.float32)
                 predicted = self.likelihood(self._read(memories, here, place - 0.5))
                 drawn = jnp.asarray(predicted.sample(keys[i])).astype(y.dtype)  # counts are whole numbers
                 token = self.tokens.embed(context_features(here, drawn))
                 memories = write_one_more(self.tokens.stack, memories, token, place[:, None], xc.shape[0] + i)
                 return memories, y.at[i].set(drawn[0])
 
-            written, y = jax.lax.fori_loop(0, jnp.sum(counted), step, (memories, jnp.zeros((nt, self.dy))))
+            written, y = jax.lax.fori_loop(0, jnp.sum(counted), step, (memories, empty))
             if not include_noise:
-                observation = self.likelihood(self._read(written, x, jnp.full(nt, nt + 1.0)))
+                observation = self.likelihood(self._read(written, x, jnp.full(nt, nt + 1, jnp.float32)))
                 if noiseless(observation) is not observation:
                     y = jnp.asarray(noiseless(observation).sample(keys[-1]))
             return jnp.zeros_like(y).at[order].set(y)
@@ -94,10 +95,8 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
 
     def _with_targets(self, state, xt, yt, mask):
         xc, yc, mask_c = state[1]
-        places = 1.0 + jnp.arange(xt.shape[0], dtype=xt.dtype)
-        both = [
-            jnp.concatenate(pair) for pair in ((xc, xt), (yc, yt), (jnp.zeros(xc.shape[0]), places), (mask_c, mask))
-        ]
+        places = 1.0 + jnp.arange(xt.shape[0], dtype=jnp.float32)
+        both = [jnp.concatenate(pair) for pair in ((xc, xt), (yc, yt), (_before_all(xc), places), (mask_c, mask))]
         return self._write(*both), places
 
     def _write(self, x, y, places, mask):
@@ -106,3 +105,8 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def _read(self, memories, x, places):
         zt = self.tokens.embed(target_features(x, self.dy))
         return self.tokens.head(read_memories(self.tokens.stack, memories, zt, places[:, None]))
+
+
+def _before_all(x):
+    """Places in time, in float32 whatever else is not: it tells all from their halves up to eight million."""
+    return jnp.zeros(x.shape[0], jnp.float32)

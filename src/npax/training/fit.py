@@ -103,10 +103,10 @@ def fit(
     finds what it needs), then `fit` with the same arguments in each of them. The first alone reads and writes
     checkpoints and shows progress; `evaluate` runs in all, on a copy of their own, and all return the same.
 
-    **Cost:** some seconds of compilation, then that of the steps; memory: on CPUs, that of the gradient of one task, or
-    of as many as have some thousand points, not of the batch. A second `fit` with the same sizes, `steps`,
-    objective and optimiser compiles nothing: pass the same objects, not new lambdas (`muon`, `adamw` and `yogi`
-    return the same one for the same arguments).
+    **Cost:** some seconds of compilation (twice that where `chunk` does not divide the steps), then that of the steps;
+    memory: on CPUs, that of the gradient of one task, or of as many as have some thousand points, not of the batch. A
+    second `fit` with the same sizes, `steps`, objective and optimiser compiles nothing: pass the same objects, not new
+    lambdas (`muon`, `adamw` and `yogi` return the same one for the same arguments).
 
     **Good values:** batch 32, `muon` at its defaults; a few thousand steps for a GP-1D specialist. On CPUs call
     `npax.devices.one_device_per_core()` before any other work with JAX, and on Linux start Python with the environment

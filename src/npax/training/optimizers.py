@@ -65,7 +65,8 @@ def muon(
 
 def warmup_cosine(steps: int, peak: float):
     """Linear rise over the first 5 % of the steps (at most 500), then a cosine down to zero."""
-    return optax.warmup_cosine_decay_schedule(0.0, peak, max(1, min(500, steps // 20)), max(steps, 2))
+    rise = max(1, min(500, steps // 20))
+    return optax.warmup_cosine_decay_schedule(peak / rise, peak, rise, max(steps, 2))
 
 
 def warmup_stable_decay(steps: int, peak: float, fall: float = 0.75):
@@ -76,7 +77,11 @@ def warmup_stable_decay(steps: int, peak: float, fall: float = 0.75):
     rise = max(1, min(300, steps // 20))
     down = max(1, min(int(fall * steps), steps - rise))
     return optax.join_schedules(
-        [optax.linear_schedule(0.0, peak, rise), optax.constant_schedule(peak), optax.linear_schedule(peak, 0.0, down)],
+        [
+            optax.linear_schedule(peak / rise, peak, rise),
+            optax.constant_schedule(peak),
+            optax.linear_schedule(peak, 0.0, down),
+        ],
         [rise, steps - down],
     )
 
