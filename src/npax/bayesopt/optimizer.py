@@ -208,9 +208,8 @@ class Optimizer:
 
     def _asked(self, places):
         """Which places in the unit cube are those of questions, open or answered."""
-        asked = np.array([x for x, _ in self._told] + self._open)
-        away = np.abs(places[:, None] - (asked - self.low) / (self.high - self.low)).max(axis=2)
-        return away.min(axis=1) <= SAME
+        x, asked = self.low + places * (self.high - self.low), np.array([x for x, _ in self._told] + self._open)
+        return np.any(np.all(np.abs(x[:, None] - asked) <= self._rounding(), axis=2), axis=1)
 
     def _around(self, centres, n):
         """Places in the unit cube near some of the centres."""

@@ -1,6 +1,7 @@
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
@@ -95,9 +96,10 @@ def te_stack(blocks: int, size: int, dx: int, *, key: PRNGKeyArray, **shape) -> 
 
 
 def read_located(
-    stack: TEBlock, last: TEBlock, memories: tuple[Any, Any], z: Float[Array, "n size"], x: Float[Array, "n dx"]
+    stack: TEBlock, last: TEBlock, memories: tuple[Any, Any], token: Float[Array, " size"], x: Float[Array, "n dx"]
 ) -> Float[Array, "n size"]:
-    """Tokens of points at `x` after a stack of blocks and one more, each with its memory (of the stack, of the last).
+    """The token that all targets start from, at each of the points `x`, after a stack of blocks and one more, each with
+    its memory (of the stack, of the last).
 
     The last block stands apart because nobody asks where it would leave the locations: it has no parameters for that.
     """
@@ -106,5 +108,6 @@ def read_located(
         block, memory = layer
         return block.update(*carry, memory), None
 
+    z = jnp.broadcast_to(token, (x.shape[0], *token.shape)).astype(jnp.result_type(token, x))
     (z, x), _ = scan_blocks(through, (z, x), (stack, memories[0]))
     return last.update(z, x, memories[1])[0]

@@ -35,8 +35,8 @@ def refuse_undecoded(variable: Any, name: Hashable, where: str) -> None:
 def refuse_marks(values: np.ndarray, attributes: Mapping[str, Any], name: Hashable, where: str) -> None:
     """**Raises** `ValueError` where there are numbers among the values that by their attributes stand for what is
     missing."""
-    for attribute in MARKS:
-        mark = np.atleast_1d(attributes.get(attribute, np.nan))
+    for attribute in filter(attributes.__contains__, MARKS):
+        mark = np.atleast_1d(attributes[attribute])
         as_stored = mark.astype(values.dtype) if values.dtype.kind == "f" and mark.dtype.kind in "fiu" else mark
         count = np.count_nonzero(np.isin(values, as_stored[mark == mark]))
         if count:

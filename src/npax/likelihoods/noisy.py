@@ -55,7 +55,7 @@ def marginals(distribution: dist.Distribution) -> dist.Distribution:
     those of a one-hot vector, whose entries are 1 with the probability of their class."""
     if isinstance(distribution, OneHotCategorical):
         return dist.BernoulliProbs(distribution.probs)
-    if isinstance(distribution, dist.MixtureSameFamily) and not isinstance(distribution, NormalMixture):
+    if isinstance(distribution, dist.MixtureSameFamily) and distribution.event_shape:
         parts = distribution.component_distribution
         assert isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)
         return NormalMixture(

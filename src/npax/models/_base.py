@@ -25,7 +25,7 @@ class AbstractNeuralProcess(eqx.Module):
     maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the
     prior.
 
-    Gradients are those of reverse mode, and of its gradients; forward mode (`jax.jvp`) is not there for most models.
+    Gradients are those of reverse mode (`jax.grad`); forward mode (`jax.jvp`) is not there for most models.
 
     A model gives `condition` and `predict`; most do so as an `AbstractConditionalNeuralProcess` or, where one context
     stands for many functions, as an `AbstractLatentNeuralProcess`.

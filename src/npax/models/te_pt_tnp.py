@@ -137,5 +137,4 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         return memories, self.last_write.memorise(u, v, placed)
 
     def decode(self, state, xt):
-        zt = jnp.broadcast_to(self.target, (xt.shape[0], *self.target.shape)).astype(jnp.result_type(self.target, xt))
-        return self.head(self.norm(read_located(self.write_stack, self.last_write, state, zt, xt)))
+        return self.head(self.norm(read_located(self.write_stack, self.last_write, state, self.target, xt)))

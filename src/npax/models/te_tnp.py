@@ -1,5 +1,4 @@
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -77,5 +76,4 @@ class TETNP(AbstractConditionalNeuralProcess):
         return memories, self.last.memorise(zc, xc, mask)
 
     def decode(self, state, xt):
-        zt = jnp.broadcast_to(self.target, (xt.shape[0], *self.target.shape)).astype(jnp.result_type(self.target, xt))
-        return self.head(self.norm(read_located(self.stack, self.last, state, zt, xt)))
+        return self.head(self.norm(read_located(self.stack, self.last, state, self.target, xt)))

@@ -5,8 +5,8 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 
 class AbstractTasks(eqx.Module):
-    """A distribution over tasks: a pure function of a key, for `eqx.filter_jit` (those
-    that hold data are no constants of `jax.jit`). `fit` draws batches from it on the device.
+    """A distribution over tasks: a pure function of a key. `fit` draws batches from it on the device. Those that hold
+    data are for `eqx.filter_jit`: `jax.jit` does not take their methods.
 
     **Pitfalls:** on several CPU devices batches of matrices that `jnp.linalg` factorises can wait for each other for
     ever (jaxlib shares them among the threads of one pool): `fit` then uses one device, with a warning. Use
