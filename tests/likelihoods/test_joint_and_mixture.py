@@ -10,7 +10,16 @@ import pytest
 import scipy.stats
 from laws import normal
 
-from npax.likelihoods import JointGaussian, NormalMixture, marginals, mixture
+import npax
+from npax.likelihoods import (
+    AbstractLikelihood,
+    EqualMixture,
+    FunctionAndNoise,
+    JointGaussian,
+    marginals,
+    mixture,
+    noiseless,
+)
 
 
 @eqx.filter_jit
@@ -82,19 +91,19 @@ def test_joint_density_is_scipys(raw):
     assert abs(float(log_prob(joint, y.astype(np.float32))) - truth.logpdf(y)) < 1e-3
 
 
-LOC, SCALE = np.array([[-2.0, 2.0, 0.5], [0.0, 0.1, 0.2]]), np.array([[0.1, 0.1, 1.0], [1.0, 2.0, 0.5]])
+LOC, SCALE = np.array([[-2.0, 0.0], [2.0, 0.1], [0.5, 0.2]]), np.array([[0.1, 1.0], [0.1, 2.0], [1.0, 0.5]])
 
 
 def test_mixture_has_the_density_distribution_and_moments_of_its_parts():
-    found = NormalMixture(*(jax.device_put(a.astype(np.float32)) for a in (LOC, SCALE)))
+    found = EqualMixture(dist.Normal(*(jax.device_put(a.astype(np.float32)) for a in (LOC, SCALE))))
     parts = scipy.stats.norm(LOC, SCALE)
     y = np.array([1.9, -0.3], np.float32)
     cdf, icdf = (jax.jit(lambda d, a, name=name: getattr(d, name)(a)) for name in ("cdf", "icdf"))
-    assert np.allclose(log_prob(found, y), np.log(parts.pdf(y[:, None]).mean(axis=1)), atol=1e-4)
-    assert np.allclose(cdf(found, y), parts.cdf(y[:, None]).mean(axis=1), atol=1e-5)
-    mean = LOC.mean(axis=1)
+    assert np.allclose(log_prob(found, y), np.log(parts.pdf(y).mean(axis=0)), atol=1e-4)
+    assert np.allclose(cdf(found, y), parts.cdf(y).mean(axis=0), atol=1e-5)
+    mean = LOC.mean(axis=0)
     assert np.allclose(moments(found)[0], mean, atol=1e-6)
-    assert np.allclose(moments(found)[1], (SCALE**2 + LOC**2).mean(axis=1) - mean**2, rtol=1e-5)
+    assert np.allclose(moments(found)[1], (SCALE**2 + LOC**2).mean(axis=0) - mean**2, rtol=1e-5)
     drawn = np.asarray(jax.jit(lambda d: d.sample(jr.key(0), (20_000,)))(found))
     assert drawn.shape == (20_000, 2)
     assert np.allclose(drawn.mean(axis=0), mean, atol=0.05)
@@ -124,13 +133,59 @@ def test_columns_share_the_part_of_a_mixture():
     assert np.allclose(quantiles, 2.0, atol=1e-2)
 
 
-def test_mixture_takes_gaussians():
-    with pytest.raises(TypeError, match=r"Gaussian parts or classes, got Laplace\. Give the model"):
-        mixture(dist.Laplace(jnp.zeros((2, 3, 1)), 1.0).to_event(1))
+class Poisson(AbstractLikelihood):
+    dy: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self):
+        return self.dy
+
+    def __call__(self, raw):
+        return dist.Poisson(jnp.exp(raw)).to_event(1)
+
+
+def test_mixture_of_counts_is_scipys():
+    rate, y = np.array([[[0.5]], [[4.0]], [[9.0]]], np.float32), np.arange(12, dtype=np.float32)[:, None, None]
+
+    @jax.jit
+    def facts(rate, y):
+        found = mixture(dist.Poisson(rate).to_event(1))
+        single = marginals(found)
+        return found.log_prob(y), single.cdf(y), found.mean, found.variance, found.sample(jr.key(0), (20_000,))
+
+    parts = scipy.stats.poisson(rate[None])
+    density, below, mean, variance, drawn = map(np.asarray, facts(rate, y))
+    assert np.allclose(np.exp(density), parts.pmf(y[:, None]).mean(axis=1)[..., 0], atol=1e-6)
+    assert np.allclose(below, parts.cdf(y[:, None]).mean(axis=1), atol=1e-5)
+    assert np.allclose(mean, 4.5) and np.allclose(variance, 4.5 + np.var([0.5, 4, 9]), rtol=1e-5)
+    assert drawn.shape == (20_000, 1, 1) and (drawn == np.round(drawn)).all()
+    assert abs(drawn.mean() - 4.5) < 0.1 and abs(drawn.var() - variance) < 0.5
+
+
+@pytest.mark.parametrize("likelihood", [Poisson(), FunctionAndNoise(1)], ids=["counts", "function and noise"])
+def test_latent_models_take_any_likelihood(getkey, likelihood):
+    model = npax.NP(1, 1, encoder=(8,), size=8, latent=4, decoder=(8,), likelihood=likelihood, key=getkey())
+
+    @eqx.filter_jit
+    def facts(model, x, y):
+        found = model(x, y, x)
+        return noiseless(found).variance, found.variance, found.log_prob(y), found.sample(jr.key(0), (3,))
+
+    x = np.linspace(-1, 1, 5, dtype=np.float32)[:, None]
+    of_function, variance, log_prob, drawn = map(np.asarray, facts(model, x, np.round(x + 2)))
+    assert np.isfinite(log_prob).all() and log_prob.shape == (5,) and drawn.shape == (3, 5, 1)
+    assert (of_function <= variance).all() and (of_function < variance).all() == isinstance(
+        likelihood, FunctionAndNoise
+    )
+
+
+def test_bootstraps_refuse_counts(getkey):
+    with pytest.raises(ValueError, match="`likelihood` = Poisson may not"):
+        npax.BNP(1, 1, likelihood=Poisson(), key=getkey())
 
 
 def test_gradients_of_mixtures_are_finite_far_out():
     def log_prob(loc):
-        return NormalMixture(loc, jnp.full((3,), 1e-3)).log_prob(jnp.array(1e3))
+        return EqualMixture(dist.Normal(loc, jnp.full((3,), 1e-3))).log_prob(jnp.array(1e3))
 
     assert np.isfinite(jax.jit(jax.grad(log_prob))(np.zeros(3, np.float32))).all()

@@ -8,6 +8,6 @@ from .gaussian import (
     HomoscedasticGaussian as HomoscedasticGaussian,
 )
 from .joint import JointGaussian as JointGaussian
-from .mixture import NormalMixture as NormalMixture, mixture as mixture
+from .mixture import EqualMixture as EqualMixture, mixture as mixture
 from .noisy import NoisyNormal as NoisyNormal, marginals as marginals, noiseless as noiseless
 from .support import of_real_numbers as of_real_numbers

@@ -1,28 +1,64 @@
-"""Equal mixtures, of Gaussians or of classes: the predictions of latent-variable models."""
+"""Equal mixtures of distributions: the predictions of latent-variable models."""
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
 
 from .categorical import OneHotCategorical
 
 BISECTIONS = 60
 
 
-class NormalMixture(dist.MixtureSameFamily):
-    r"""$\frac1k \sum_i \mathcal N(\mu_i, \sigma_i^2)$, a mixture in equal parts, with quantiles; the parts are the last
-    axis."""
+class EqualMixture(dist.Distribution):
+    r"""$\frac1k \sum_i p_i(y)$: the mixture in equal parts of the distributions along the first batch axis of `parts`.
 
-    def __init__(self, loc: Float[Array, "*batch k"], scale: Float[Array, "*batch k"], *, validate_args=None):
-        weights: Any = dist.Categorical(logits=jnp.zeros_like(loc))
-        super().__init__(weights, dist.Normal(loc, scale), validate_args=validate_args)
+    The columns of a `y` with an event shape share the part: they are dependent where the parts differ.
+
+    **Shapes:** `parts` with batch shape `[k *batch]`; the mixture has `[*batch]`, and its event shape.
+    **Cost:** that of all parts, of samples too. `cdf` and `icdf` are there where the parts have them and the event
+    shape is `[]` (`npax.likelihoods.marginals`).
+    """
+
+    pytree_data_fields = ("parts",)
+
+    def __init__(self, parts: dist.Distribution, *, validate_args=None):
+        self.parts = parts
+        super().__init__(parts.batch_shape[1:], parts.event_shape, validate_args=validate_args)
+
+    @property
+    def support(self):
+        return self.parts.support
+
+    @property
+    def mean(self):
+        return jnp.mean(jnp.asarray(self.parts.mean), axis=self._axis)
+
+    @property
+    def variance(self):
+        mean, variance = jnp.asarray(self.parts.mean), jnp.asarray(self.parts.variance)
+        return jnp.mean(variance, axis=self._axis) + jnp.var(mean, axis=self._axis)
+
+    def log_prob(self, value, intermediates=None):
+        each = jnp.asarray(self.parts.log_prob(jnp.expand_dims(value, self._axis)))
+        axis = -1 - len(self.batch_shape)
+        return jax.nn.logsumexp(each, axis=axis) - jnp.log(float(each.shape[axis]))
+
+    def sample(self, key: Any, sample_shape=()):
+        of_part, of_value = jr.split(key)
+        drawn = jnp.asarray(self.parts.sample(of_value, sample_shape))
+        shape = (*sample_shape, *self.batch_shape, *(1 for _ in self.event_shape))
+        part = jr.randint(of_part, shape, 0, drawn.shape[self._axis])
+        return jnp.take_along_axis(drawn, jnp.expand_dims(part, self._axis), self._axis).squeeze(self._axis)
+
+    def cdf(self, value):
+        return jnp.mean(self.parts.cdf(jnp.expand_dims(value, self._axis)), axis=self._axis)
 
     def icdf(self, q):
         """By bisection between the least and the greatest quantile of the parts, to the rounding of float32."""
-        quantiles = jnp.asarray(self.component_distribution.icdf(jnp.asarray(q)[..., None]))
+        quantiles = jnp.asarray(self.parts.icdf(jnp.expand_dims(q, self._axis)))
 
         def halve(_, ends):
             low, high = ends
@@ -30,25 +66,22 @@ class NormalMixture(dist.MixtureSameFamily):
             below = self.cdf(middle) < q
             return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-        low, high = jax.lax.fori_loop(0, BISECTIONS, halve, (quantiles.min(axis=-1), quantiles.max(axis=-1)))
+        ends = quantiles.min(axis=self._axis), quantiles.max(axis=self._axis)
+        low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
         return 0.5 * (low + high)
+
+    @property
+    def _axis(self):
+        """That of the parts, from the end: `vmap` adds axes in front of it."""
+        return -1 - len(self.batch_shape) - len(self.event_shape)
 
 
 def mixture(parts: dist.Distribution) -> dist.Distribution:
-    """The mixture in equal parts of Gaussians or of classes `[k *batch]`, event shape `[dy]`, over their first axis.
+    """The mixture in equal parts of distributions `[k *batch]` over their first axis.
 
-    The columns of `y` share the part: they are dependent where the parts differ. Of classes the mean probabilities
-    are all there is to know.
+    Of classes the mean probabilities are all there is to know: it is an `OneHotCategorical` again.
     """
     if isinstance(parts, OneHotCategorical):
         log_probs = jax.nn.log_softmax(parts.logits, axis=-1)
         return OneHotCategorical(jax.nn.logsumexp(log_probs, axis=0) - jnp.log(float(parts.logits.shape[0])))
-    if not (isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)):
-        kind = type(parts.base_dist if isinstance(parts, dist.Independent) else parts).__name__
-        raise TypeError(
-            f"A mixture takes Gaussian parts or classes, got {kind}. Give the model another likelihood, such as "
-            "HeteroscedasticGaussian."
-        )
-    loc, scale = (jnp.moveaxis(jnp.asarray(a), 0, -2) for a in (parts.base_dist.loc, parts.base_dist.scale))
-    weights = dist.Categorical(logits=jnp.zeros_like(loc[..., 0]))
-    return dist.MixtureSameFamily(weights, dist.Normal(loc, scale).to_event(1))
+    return EqualMixture(parts)

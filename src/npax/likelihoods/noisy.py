@@ -3,7 +3,7 @@ import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
 from .categorical import OneHotCategorical
-from .mixture import NormalMixture
+from .mixture import EqualMixture
 
 
 class NoisyNormal(dist.Distribution):
@@ -55,17 +55,15 @@ def marginals(distribution: dist.Distribution) -> dist.Distribution:
     those of a one-hot vector, whose entries are 1 with the probability of their class."""
     if isinstance(distribution, OneHotCategorical):
         return dist.BernoulliProbs(distribution.probs)
-    if isinstance(distribution, dist.MixtureSameFamily) and distribution.event_shape:
-        parts = distribution.component_distribution
-        assert isinstance(parts, dist.Independent) and isinstance(parts.base_dist, dist.Normal)
-        return NormalMixture(
-            *(jnp.moveaxis(jnp.asarray(a), -2, -1) for a in (parts.base_dist.loc, parts.base_dist.scale))
-        )
+    if isinstance(distribution, EqualMixture):
+        return EqualMixture(marginals(distribution.parts))
     return distribution.base_dist if isinstance(distribution, dist.Independent) else distribution
 
 
 def noiseless(distribution: dist.Distribution) -> dist.Distribution:
     """The distribution of the function, where the model tells function and noise apart; else the same again."""
+    if isinstance(distribution, EqualMixture):
+        return EqualMixture(noiseless(distribution.parts))
     inner = marginals(distribution)
     if not isinstance(inner, NoisyNormal):
         return distribution

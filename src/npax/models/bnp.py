@@ -18,7 +18,7 @@ from ..blocks import (
     masked_mean,
     spread_over_locations,
 )
-from ..likelihoods import AbstractLikelihood, Categorical
+from ..likelihoods import AbstractLikelihood, of_real_numbers
 from ._base import at_least_one, clean, gaussian_unless
 from ._latent import AbstractLatentNeuralProcess
 
@@ -48,7 +48,7 @@ class BNP(AbstractLatentNeuralProcess):
     **Arguments:** those of `CNP`.
     **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter, at
     every prediction: the state holds the context as it is.
-    **Raises:** `ValueError` for classes: residuals have the location and scale of a number.
+    **Raises:** `ValueError` for a likelihood of classes, counts or shares: a mean and residuals do not make them.
     """
 
     path: DeterministicPath
@@ -74,10 +74,10 @@ class BNP(AbstractLatentNeuralProcess):
         key: PRNGKeyArray,
     ):
         at_least_one(dx=dx, dy=dy, size=size, decoder_layers=len(decoder))
-        if isinstance(likelihood, Categorical):
+        if likelihood is not None and not of_real_numbers(likelihood):
             raise ValueError(
-                "A bootstrapping neural process resamples residuals of numbers; `likelihood` is `Categorical`. "
-                "Choose another model for classes, such as `CNP`."
+                "A bootstrapping neural process makes values of residuals, which may be any real numbers; those of "
+                f"`likelihood` = {type(likelihood).__name__} may not. Choose another model, such as `NP`."
             )
         e_key, f_key, s_key, a_key, d_key = jr.split(key, 5)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
