@@ -11,7 +11,7 @@ from tinygp.kernels import Kernel
 from ..linalg import cholesky
 from ..task import Task
 from ._base import AbstractTasks
-from .gp_kernels import AbstractKernelPrior, PeriodicPrior, RBFPeriodicMatern52Prior, RBFPrior
+from .gp_kernels import AbstractKernelPrior, RBFPrior
 from .posterior import PosteriorTask, draw_and_condition
 
 
@@ -78,8 +78,9 @@ class GPTask(AbstractGPTask):
             raise ValueError(f"The context sizes must satisfy 0 <= low <= nc, got low={low}, nc={nc}.")
         if not noise_std > 0:
             raise ValueError(f"`noise_std` must be positive, got {noise_std}.")
-        if dx > 1 and isinstance(kernel, PeriodicPrior | RBFPeriodicMatern52Prior):
-            raise ValueError(f"`kernel` is periodic, or may be, which is of one coordinate: take `dx` = 1, not {dx}.")
+        if dx > 1 and kernel.one_coordinate:
+            kind = type(kernel).__name__
+            raise ValueError(f"`kernel` = {kind} is of one coordinate: take `dx` = 1, not {dx}, or another prior.")
         self.kernel, self.dx, self.nc, self.low, self.grid, self.noise_std = kernel, dx, nc, low, grid, noise_std
 
     @property

@@ -1,6 +1,7 @@
 """Distributions over kernels: each draws a tinygp kernel, or lists kernels with the weights of a quadrature."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -15,7 +16,12 @@ from tinygp.kernels.distance import Distance
 
 
 class AbstractKernelPrior(eqx.Module):
-    """A distribution over kernels of one family."""
+    """A distribution over kernels of one family.
+
+    **Attributes:** `one_coordinate`: whether its kernels are of a single coordinate, as periodic ones are.
+    """
+
+    one_coordinate: ClassVar[bool] = False
 
     @abc.abstractmethod
     def draw(self, key: PRNGKeyArray) -> Kernel:
@@ -54,6 +60,8 @@ class PeriodicPrior(AbstractKernelPrior):
     One coordinate only. The quadrature is a product of `nodes` length scales and `64 nodes` periods, evenly spaced in
     their inverse: a few dozen observations know the frequency to a fraction of a percent, whatever the period.
     """
+
+    one_coordinate = True
 
     def draw(self, key):
         scale, period = jr.split(key)
@@ -99,6 +107,8 @@ class RBFPeriodicMatern52Prior(AbstractKernelPrior):
     the three, each times 0 or 1, so that all draws are of one structure. The quadrature is their union: `nodes`
     scales for each, and `64 nodes` periods, evenly spaced in their inverse.
     """
+
+    one_coordinate = True
 
     def draw(self, key):
         which, scale = jr.split(key)
