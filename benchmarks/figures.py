@@ -50,6 +50,8 @@ TABLES = {
     "gp1d-longer": ("4000-steps", {"RBF": "gp1d-rbf", "periodic": "gp1d-periodic"}),
     "gp2d": ("500-steps", {"RBF": "gp2d-rbf"}),
     "shift": ("1500-steps", {"0": "shift-0", "1": "shift-1", "2": "shift-2"}),
+    "bimodal": ("1500-steps", {"NLL": "bimodal"}),
+    "anp": ("1500-steps", {"NLL": "anp"}),
 }
 """Steps of the rows, and the evaluation of each column."""
 
