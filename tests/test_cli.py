@@ -168,6 +168,13 @@ def test_rows_that_end_with_a_comma_keep_their_columns(observations, weights, tm
     refused(result, "obs.csv' cannot be read as a table: its rows have more values than its first line has names")
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_other_marks_than_commas_are_named(mark, observations, weights, tmp_path):
+    observations.write_text(observations.read_text().replace(",", mark).replace(".", ","))
+    result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.nc")
+    refused(result, f"its columns are divided by {'tabs' if mark != ';' else repr(mark)}, and npax reads commas.")
+
+
 @pytest.mark.filterwarnings("ignore::npax.estimators.DroppedRows")
 def test_levels_of_an_index_and_truth_values_serve(observations, weights, tmp_path):
     table = pd.read_csv(observations).drop(columns="name").assign(temp=lambda t: t["temp"] > 1)

@@ -32,6 +32,14 @@ def saved(tmp_path):
     return path
 
 
+def test_the_same_model_is_the_same_bytes(saved, tmp_path):
+    model, card = npax.load(saved), load_card(saved)
+    for i in range(8):
+        npax.save(tmp_path / f"{i}.safetensors", model, card)
+        assert (tmp_path / f"{i}.safetensors").read_bytes() == saved.read_bytes()
+    assert set(safetensors.numpy.load_file(saved)) == set(unpack(saved)[0])
+
+
 @pytest.mark.parametrize("make", BIASES.values(), ids=BIASES)
 def test_every_bias_comes_back(make, rng, tmp_path):
     bias = make(jr.key(0))

@@ -106,6 +106,7 @@ def test_clear_errors(field, model):
         (ValueError, "depth", lambda: npax.fill_gaps(field, dims=["lat", "depth"], model=model)),
         (ValueError, "`y` must name", lambda: npax.fill_gaps(field.to_dataset().assign(ice=field), model=model)),
         (ValueError, "'ice'", lambda: npax.fill_gaps(field.to_dataset(), "ice", model=model)),
+        (ValueError, "no 'ice'; it has 'sst'", lambda: npax.fill_gaps(field, "ice", model=model)),
         (ValueError, "two dimensions", lambda: npax.fill_gaps(field, dims=["lat", "lat"], model=model)),
         (ValueError, r"sortby\('lat'\)", lambda: npax.fill_gaps(field.isel(lat=[1, 0, *range(2, 10)]), model=model)),
         (ValueError, "numbers, got <U", lambda: npax.fill_gaps(field.astype(str), model=model)),
@@ -163,6 +164,13 @@ def test_a_picture_of_one_value_has_no_scale(field, model):
     dry = xr.where(field.notnull(), 1e-5, field)[:1]
     with pytest.warns(UserWarning, match="All pixels that are seen in a picture are 1e-05: nothing says"):
         npax.fill_gaps(dry, model=model)
+
+
+def test_infinite_pixels_are_gaps_and_told(field, model):
+    gap, infinite = (field[:1].where(field[:1].lat > field.lat[0], value) for value in (np.nan, np.inf))
+    with pytest.warns(UserWarning, match="pixels of `field` are infinite; they are filled as gaps"):
+        found = npax.fill_gaps(infinite, model=model)
+    xr.testing.assert_identical(found, npax.fill_gaps(gap, model=model))
 
 
 def test_packed_numbers_are_refused(field, model):

@@ -86,6 +86,23 @@ def test_grids_keep_dimensions_coordinates_and_units(points, small, truth, kind)
         assert out["lat"].attrs == {"units": "degrees_north"}
 
 
+@pytest.mark.parametrize("chunks", [None, {"lat": 2}])
+def test_coordinates_of_other_dimensions_are_kept(points, small, truth, chunks, tmp_path):
+    days = np.array(["2020-01-01", "2020-01-02"], "M8[ns]")
+    grid = xr.Dataset(coords={"time": days, "lat": LAT, "lon": LON})
+    out = interpolate(points, grid.chunk(chunks) if chunks else grid, small, store=tmp_path / "map.zarr")
+    assert np.allclose(out["temp_mean"], truth[0]) and out["temp_mean"].dims == ("lat", "lon")
+    assert np.array_equal(out["time"], days)
+
+
+def test_the_name_of_an_array_is_the_name_to_predict(points, small):
+    temp = points["temp"]
+    with pytest.raises(ValueError, match="`observations` has no 'tmep'; it has 'temp'"):
+        interpolate(temp, {"lat": LAT, "lon": LON}, small, y="tmep")
+    out = interpolate(temp.rename(None), {"lat": LAT, "lon": LON}, small, y="t")
+    assert set(out) == {"t_mean", "t_std"}
+
+
 def test_order_of_dimensions_is_the_targets(points, small, truth):
     out = interpolate(points, {"lon": LON, "lat": LAT}, small)
     assert out["temp_mean"].dims == ("lon", "lat") and np.allclose(out["temp_mean"], truth[0].T)
@@ -290,6 +307,8 @@ def test_dates_are_refused_by_column(table, tiny):
         ((-10, 30), (35, 70), "58% shorter at 70 degrees of latitude than at 35"),
         ((0, 10), (-60, 5), "50% shorter at 60 degrees of latitude than at 0"),
         ((-180, 180), (-10, 10), "span 360 of them"),
+        ((20, 379), (-10, 10), "span 359 of them"),
+        ((-359, -2), (-10, 10), "span 357 of them"),
         ((5, 15), (47, 55), None),  # a degree of longitude shrinks by 16 %
         ((100, 140), (-11, 20), None),
         ((0, 1000), (0, 80), None),  # no degrees

@@ -1,5 +1,7 @@
 """GP tasks against closed forms in numpy float64."""
 
+from inspect import unwrap
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -205,6 +207,13 @@ def test_same_key_same_task_and_other_key_other_task():
 def test_bad_arguments_are_named(arguments, name):
     with pytest.raises(ValueError, match=name):
         GPTask(RBFPrior(), **arguments)
+
+
+def test_the_name_of_a_kernel_is_none():
+    with pytest.raises(
+        TypeError, match=r"`kernel` must be a prior over kernels, such as npax.tasks.RBFPrior\(\); got 'rbf'"
+    ):
+        unwrap(GPTask.__init__)(object(), "rbf")
 
 
 def test_a_periodic_kernel_is_of_one_coordinate():

@@ -46,6 +46,15 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
 
 def _read_csv(path):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline()
+    for mark, name in ((";", "';'"), ("\t", "tabs")):
+        if mark in first and "," not in first:
+            raise ValueError(
+                f"its columns are divided by {name}, and npax reads commas. Write it anew: "
+                f"`pandas.read_csv(path, sep={mark!r}).to_csv(path, index=False)`, with `decimal=','` where numbers "
+                "have decimal commas."
+            )
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:

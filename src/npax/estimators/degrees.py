@@ -18,9 +18,10 @@ class PlanarDegrees(UserWarning):
     """Longitudes and latitudes were taken for coordinates of a plane, where the sphere would make a difference.
 
     That is where their columns are named so (`lon`, `lat`, `longitude`, `latitude`, in any case), the observations lie
-    within -180 to 360 and -90 to 90 degrees, and either the longitudes span more than 180 degrees, so that the shortest
-    way may cross the end of the map, or a degree of longitude is shorter by more than a fifth at the latitude farthest
-    from the equator than at the nearest. Elsewhere a plane is as good: each of its coordinates has a scale of its own.
+    within -360 to 540 and -90 to 90 degrees, once round the globe at most, and either the longitudes span more than 180
+    degrees, so that the shortest way may cross the end of the map, or a degree of longitude is shorter by more than a
+    fifth at the latitude farthest from the equator than at the nearest. Elsewhere a plane is as good: each of its
+    coordinates has a scale of its own.
     """
 
 
@@ -43,7 +44,8 @@ def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray) -> None:
     if lon is None or lat is None or not len(columns):
         return
     low, high = (np.asarray(f(columns[:, [lon, lat]], axis=0), float) for f in (np.min, np.max))
-    if not (np.all(low >= [-180, -90]) and np.all(high <= [360, 90])):  # NaN among them: `fit` says so
+    once = high[0] - low[0] <= 360
+    if not (once and np.all(low >= [-360, -90]) and np.all(high <= [540, 90])):  # NaN among them: `fit` says so
         return
     farthest = max(-low[1], high[1])
     nearest = max(low[1], -high[1], 0.0)

@@ -76,6 +76,8 @@ def fill_gaps(
     are: they are taken to be about 1, with a warning. For scattered data, uneven grids and other
     places than the pixels, `npax.interpolate`.
 
+    **Warns** of infinite pixels, which are gaps too.
+
     **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions, values
     that stand for what is missing (`_FillValue`), coordinates that are not evenly spaced, the name of a model of
     another kind; `TypeError` for what is not xarray's, or such a model itself.
@@ -94,6 +96,8 @@ def fill_gaps(
             f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}. An array becomes one by "
             '`xarray.DataArray(array, dims=("y", "x"))`.'
         )
+    if y is not None and field.name is not None:
+        require([field.name], [y], "field")
     name = field.name if y is None else y
     name = "y" if name is None else name
     refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
@@ -125,6 +129,7 @@ def fill_gaps(
 
         def moments(picture):
             refuse_marks(picture, field.attrs, name, "`field`")
+            _warn_of_infinity(picture)
             _warn_of_no_scale(picture)
             padded = np.pad(picture, beyond, mode="wrap")
             share = picture.size / max(padded.size, 1)
@@ -171,6 +176,15 @@ def _warn_of_no_scale(picture):
         warn(
             f"All pixels that are seen in a picture are {seen[0]:g}: nothing says how large deviations are, and they "
             "are taken to be about 1. Fill such a picture with its value, or leave it out.",
+        )
+
+
+def _warn_of_infinity(picture):
+    infinite = np.isinf(picture).sum()
+    if infinite:
+        warn(
+            f"{infinite:,} pixels of `field` are infinite; they are filled as gaps. In the field itself "
+            "`field.where(numpy.isfinite(field))` makes gaps of them.",
         )
 
 

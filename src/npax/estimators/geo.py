@@ -152,6 +152,8 @@ def _table(observations, x, ys):
             "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
             f"got {kind.__module__}.{kind.__name__}.{remedy}"
         )
+    if not hasattr(observations, "data_vars") and observations.name is not None:
+        require([observations.name], ys, "observations")
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
     require(dataset.variables, [*x, *ys], "observations")
     attributes = {name: dict(dataset[name].attrs) for name in ys}

@@ -42,7 +42,8 @@ class Grid(NamedTuple):
         elif isinstance(target, Mapping):  # a Dataset is one; others are coordinates
             dataset = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
             require(dataset.variables, x, "target")
-            dims, chunks, frame = tuple(dataset.sizes), dataset.chunksizes, dataset[[*x]]
+            dims, chunks = tuple(dataset.sizes), dataset.chunksizes
+            frame = dataset.drop_vars([name for name in dataset.data_vars if name not in x])
             frame.attrs = {k: v for k, v in dataset.attrs.items() if not str(k).startswith(OWN)}
         else:
             raise TypeError(

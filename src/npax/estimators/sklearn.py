@@ -76,7 +76,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     half-width: intervals there are too narrow.
 
     **Pitfalls:** columns are features of a smooth function of position, not hundreds of covariates. Intervals cover
-    new observations; pass `include_noise=False` for the noiseless function.
+    new observations; pass `include_noise=False` for the noiseless function. Columns in another order, or `-y`, get
+    answers that differ a little, for the network has learned such symmetries, not been given them
+    (`npax.Symmetrised` averages over some).
     """
 
     def __init__(

@@ -72,6 +72,8 @@ class GPTask(AbstractGPTask):
         grid: int = 100,
         noise_std: float = 0.1,
     ):
+        if not isinstance(kernel, AbstractKernelPrior):
+            raise TypeError(f"`kernel` must be a prior over kernels, such as npax.tasks.RBFPrior(); got {kernel!r}.")
         if dx < 1 or grid < 0:
             raise ValueError(f"`dx` must be at least 1 and `grid` at least 0, got dx={dx}, grid={grid}.")
         if not 0 <= low <= nc:

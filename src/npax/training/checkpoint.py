@@ -27,9 +27,16 @@ def pack(arrays: dict[str, np.ndarray], about: dict) -> bytes:
     """Arrays and a description as one safetensors file with a checksum."""
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     text = json.dumps(about, default=plain)
-    return safetensors.numpy.save(
-        arrays, {"about": text, "sha256": _digest(arrays), "about_sha256": _digest_text(text)}
-    )
+    about = {"about": text, "sha256": _digest(arrays), "about_sha256": _digest_text(text)}
+    return _in_order(safetensors.numpy.save(arrays, about))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with the entries of its header in order: safetensors writes those of its description in any."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
 
 def plain(value):
