@@ -1,5 +1,7 @@
 """Objectives against scipy and closed forms."""
 
+from inspect import unwrap
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -245,3 +247,13 @@ def test_a_context_point_that_is_a_target_counts_once_in_the_posterior():
     for q in found:
         np.testing.assert_allclose(q.loc, expected.loc, rtol=1e-5, atol=1e-6)
         np.testing.assert_allclose(q.scale, expected.scale, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("objective", "name"), [(elbo, "cnp"), (bootstrap_nll, "np"), (joint_nll, "cnp")])
+def test_models_of_another_kind_are_named(objective, name, getkey):
+    model = MODELS[name](getkey())
+    x, y = np.zeros((2, model.dx), np.float32), np.zeros((2, 1), np.float32)
+    with pytest.raises(
+        TypeError, match=rf"`{objective.__name__}` .* got {type(model).__name__}: train it by `objectives"
+    ):
+        unwrap(objective)(model, Task.of(x, y, x, y), getkey())

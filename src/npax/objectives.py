@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from numpyro.distributions import Normal, kl_divergence
 
-from .likelihoods import NoisyNormal, marginals, noiseless
+from .likelihoods import NoisyNormal, log_prob, marginals, noiseless
 from .models import (
     BNP,
     NP,
@@ -33,8 +33,8 @@ def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = Non
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
     latent = isinstance(model, AbstractLatentNeuralProcess)
-    log_prob = (model.predict(state, xt, key=key) if latent else model.predict(state, xt)).log_prob(yt)
-    return masked_mean(-jnp.asarray(log_prob), task.mask_t)
+    predicted = model.predict(state, xt, key=key) if latent else model.predict(state, xt)
+    return masked_mean(-log_prob(predicted, yt), task.mask_t)
 
 
 def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
@@ -46,15 +46,16 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     One draw of $z$. The divergence counts once per task, not once per target: both terms are sums over the task,
     divided by its number of targets.
     """
+    _check_kind("elbo", model, NP)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
     posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
     z = jnp.asarray(posterior.rsample(key))
-    log_prob = model.likelihood(model.decode(state, z, xt)).log_prob(yt)
+    found = log_prob(model.likelihood(model.decode(state, z, xt)), yt)
     divergence = jnp.sum(kl_divergence(posterior, prior))
     count = jnp.sum(task.mask_t)
     spread = jnp.where(count > 0, divergence / jnp.maximum(count, 1).astype(divergence.dtype), 0.0)
-    return masked_mean(-jnp.asarray(log_prob), task.mask_t) + spread
+    return masked_mean(-found, task.mask_t) + spread
 
 
 def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: int = 16) -> Scalar:
@@ -67,14 +68,15 @@ def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: i
     of the model. For evaluation; what `NP.joint_log_prob` estimates by draws given the context alone, with far fewer
     draws where the targets say much about $z$. **Good values:** 16 samples or more.
     """
+    _check_kind("importance_weighted_nll", model, NP)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
     posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
 
     def log_weight(key):
         z = jnp.asarray(posterior.rsample(key))
-        log_prob = jnp.asarray(model.likelihood(model.decode(state, z, xt)).log_prob(yt))
-        return jnp.sum(jnp.where(task.mask_t, log_prob, 0.0)) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
+        found = log_prob(model.likelihood(model.decode(state, z, xt)), yt)
+        return jnp.sum(jnp.where(task.mask_t, found, 0.0)) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
 
     log_weights = jax.vmap(log_weight)(jr.split(key, samples))
     joint = jax.nn.logsumexp(log_weights) - jnp.log(float(samples))
@@ -88,11 +90,12 @@ def bootstrap_nll(model: BNP, task: Task, key: PRNGKeyArray, draws: int = 4) -> 
     $$-\frac{1}{n_t} \sum_t \Bigl(\log p(y_t \mid x_t, D_c)
       + \log \frac1k \sum_k p(y_t \mid x_t, D_c, \tilde D^{(k)})\Bigr).$$
     """
+    _check_kind("bootstrap_nll", model, BNP)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
-    base = model.predict_base(state, xt).log_prob(yt)
-    mixed = model.predict(state, xt, key=key, samples=draws).log_prob(yt)
-    return masked_mean(-jnp.asarray(base) - jnp.asarray(mixed), task.mask_t)
+    base = log_prob(model.predict_base(state, xt), yt)
+    mixed = log_prob(model.predict(state, xt, key=key, samples=draws), yt)
+    return masked_mean(-base - mixed, task.mask_t)
 
 
 def joint_nll(model: AbstractJointNeuralProcess, task: Task, key: PRNGKeyArray) -> Scalar:
@@ -114,14 +117,25 @@ def joint_and_single_nll(model: AbstractJointNeuralProcess, task: Task, key: PRN
 
 
 def _joint_nll(model, task, key, targets):
+    _check_kind("joint_nll", model, AbstractJointNeuralProcess)
     order_key, draw_key = jr.split(key)
     lots = jr.uniform(order_key, task.mask_t.shape)
     order = jnp.argsort(jnp.where(task.mask_t, lots, 2.0))[:targets]  # those that count first
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     xt, yt, mask = xt[order], yt[order], task.mask_t[order]
     state = model.condition(task.xc, task.yc, task.mask_c)
-    log_prob = model.joint_log_prob(state, xt, yt, mask, key=draw_key)
-    return -log_prob / jnp.maximum(jnp.sum(mask), 1).astype(log_prob.dtype)
+    found = model.joint_log_prob(state, xt, yt, mask, key=draw_key)
+    return -found / jnp.maximum(jnp.sum(mask), 1).astype(found.dtype)
+
+
+def _check_kind(objective, model, kind):
+    """**Raises** `TypeError` for a model of another kind."""
+    if not isinstance(model, kind):
+        raise TypeError(
+            f"`{objective}` is of models of the kind {kind.__name__}, got {type(model).__name__}: train it by "
+            f"`objectives.{suited(model).__name__}`. Joint likelihoods of any model: "
+            "`npax.inference.autoregressive_log_prob`."
+        )
 
 
 def suited(model: AbstractNeuralProcess) -> Callable:
@@ -189,8 +203,8 @@ def hidden_pixels_nll(model: GridConvCNP, picture: HiddenPixels, key: PRNGKeyArr
     """Negative log-likelihood per pixel that is wanted, given those that are seen; zero without one."""
     seen, wanted = picture.mask[..., None], picture.wanted[..., None]
     distribution = model.on_grid(jnp.where(seen, picture.y, 0.0), picture.mask)
-    log_prob = distribution.log_prob(jnp.where(wanted, picture.y, 0.0))
-    return masked_mean(-jnp.asarray(log_prob), picture.wanted)
+    found = distribution.log_prob(jnp.where(wanted, picture.y, 0.0))
+    return masked_mean(-jnp.asarray(found), picture.wanted)
 
 
 def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: PRNGKeyArray | None = None) -> Scalar:

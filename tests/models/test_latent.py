@@ -178,3 +178,13 @@ def test_attention_to_all_alike_is_the_neural_process(data):
     plain, wide, narrow = (npax.NP(2, 1, attention=attention, **options) for attention in attentions)
     assert close(moments(wide, data), moments(plain, data))
     assert not close(moments(narrow, data), moments(plain, data), 1e-3)
+
+
+@pytest.mark.parametrize("name", ["np", "bnp"])
+def test_what_is_hidden_may_be_anything_outside_of_a_jit_too(name, rng):
+    model = MODELS[name](jr.key(0))
+    x, y = (rng.normal(size=(4, n)).astype(np.float32) for n in (model.dx, model.likelihood.dy))
+    seen = np.arange(4) < 2
+    state = model.condition(x, y)
+    drawn = model.sample(state, np.where(seen[:, None], x, np.nan).astype(np.float32), jr.key(1), 3, mask=seen)
+    assert np.isfinite(drawn[:, :2]).all()

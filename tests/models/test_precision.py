@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from laws import MODELS
 
+import npax
 from npax.blocks.set_conv import Grid
 from npax.matmul import summed_over_tasks
 from npax.models import TNPA
-from npax.objectives import suited
+from npax.objectives import nll, suited
 from npax.task import Task
 
 
@@ -39,6 +40,48 @@ def test_gradients_have_the_precision_of_the_weights(name, weights, data, rng):
         wanted = jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))
         for got, weight in zip(jax.tree.leaves(found), wanted, strict=True):
             assert got.dtype == weight.dtype and bool(jnp.isfinite(got).all())
+
+
+@pytest.mark.parametrize("data", [("float32", "float64"), ("float64", "float32")])
+@pytest.mark.parametrize("name", ["lbanp", "rcnp", "te-pt-tnp", "locations"])
+def test_data_of_any_precision_is_predicted_from(name, data, rng):
+    """Locations of one and values of another, with weights of float32."""
+    with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
+        model = cast(MODELS[name](jr.key(0)), "float32")
+        sizes = model.dx, model.likelihood.dy
+        x, y = (jnp.asarray(rng.normal(size=(5, n)), dtype) for n, dtype in zip(sizes, data, strict=True))
+        found = eqx.filter_jit(lambda model, x, y: model.predict(model.condition(x, y), x).mean)(model, x, y)
+        assert bool(jnp.isfinite(found).all())
+
+
+def test_samples_are_drawn_in_x64(rng):
+    with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
+        model = cast(MODELS["locations"](jr.key(0)), "float32")
+        x, y = rng.normal(size=(5, model.dx)), rng.normal(size=(5, 1))
+        assert np.isfinite(npax.sample(model, x, y, x[:2], 2, key=jr.key(0))).all()
+
+
+@pytest.mark.parametrize("name", ["convcnp", "rcnp", "te-tnp", "locations"])
+def test_whole_numbers_are_numbers(name):
+    model = MODELS[name](jr.key(0))
+    x = np.stack([np.arange(-2, 3)] * model.dx, axis=1)
+    y = np.stack([np.arange(5)] * model.likelihood.dy, axis=1)
+
+    @eqx.filter_jit
+    def mean(model, x, y):
+        return model.predict(model.condition(x, y), x[:4]).mean
+
+    wanted = mean(model, x.astype(np.float32), y.astype(np.float32))
+    assert np.allclose(mean(model, x, y), wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["cnp", "np", "bnp", "rcnp", "tnp-a"])
+def test_no_targets_have_no_loss(name, rng):
+    model = MODELS[name](jr.key(0))
+    x, y = (jnp.asarray(rng.normal(size=(5, n)), jnp.float32) for n in (model.dx, model.likelihood.dy))
+    task = Task.of(x, y, x[:0], y[:0])
+    assert float(eqx.filter_jit(nll)(model, task)) == 0
+    assert np.isfinite(float(eqx.filter_jit(suited(model))(model, task, jr.key(0))))
 
 
 def test_in_bfloat16_no_target_sees_its_own_value():

@@ -165,7 +165,7 @@ def _begun(context, xt, count, keys) -> _Chains:
     def begun(key):
         order_key, draw_key = jr.split(key)
         order = _order(order_key, xt.shape[0], count)
-        nothing = jnp.zeros((xt.shape[0], yc.shape[1]))
+        nothing = jnp.zeros((xt.shape[0], yc.shape[1]), yc.dtype)
         keys = jr.split(draw_key, xt.shape[0] + 1)
         return _Chains(order, keys, jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, nothing]))
 
@@ -198,7 +198,7 @@ def _without_noise(model, mask, chains, count) -> _Chains:
         if noiseless(observation) is observation:
             return chain
         drawn = _draw(observation, chain.keys[-1], include_noise=False)
-        return chain._replace(y=chain.y.at[nc:].set(drawn))
+        return chain._replace(y=chain.y.at[nc:].set(drawn.astype(chain.y.dtype)))
 
     return jax.vmap(without_noise)(chains)
 

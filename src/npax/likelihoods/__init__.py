@@ -9,5 +9,10 @@ from .gaussian import (
 )
 from .joint import JointGaussian as JointGaussian
 from .mixture import EqualMixture as EqualMixture, mixture as mixture
-from .noisy import NoisyNormal as NoisyNormal, marginals as marginals, noiseless as noiseless
+from .noisy import (
+    NoisyNormal as NoisyNormal,
+    log_prob as log_prob,
+    marginals as marginals,
+    noiseless as noiseless,
+)
 from .support import of_real_numbers as of_real_numbers

@@ -1,5 +1,6 @@
 import jax.numpy as jnp
 import numpyro.distributions as dist
+from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
 from .categorical import OneHotCategorical
@@ -58,6 +59,13 @@ def marginals(distribution: dist.Distribution) -> dist.Distribution:
     if isinstance(distribution, EqualMixture):
         return EqualMixture(marginals(distribution.parts))
     return distribution.base_dist if isinstance(distribution, dist.Independent) else distribution
+
+
+def log_prob(distribution: dist.Distribution, y: Float[Array, "nt dy"]) -> Float[Array, "*batch"]:
+    """`distribution.log_prob(y)`, also where there are no targets, which NumPyro does not take."""
+    if 0 in distribution.batch_shape:
+        return jnp.zeros(distribution.batch_shape, y.dtype)
+    return jnp.asarray(distribution.log_prob(y))
 
 
 def noiseless(distribution: dist.Distribution) -> dist.Distribution:

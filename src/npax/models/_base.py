@@ -1,7 +1,9 @@
 import abc
+import functools
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
@@ -63,8 +65,7 @@ class AbstractConditionalNeuralProcess(AbstractNeuralProcess):
         """The raw numbers that the likelihood turns into a distribution at each target."""
 
     def predict(self, state, xt):
-        check_places(self, xt, "xt")
-        return self.likelihood(self.decode(state, xt))
+        return self.likelihood(self.decode(state, places(self, state, xt)))
 
 
 class AbstractTokenStack(AbstractConditionalNeuralProcess):
@@ -85,8 +86,7 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         return self.context_tokens(xc, yc), xc, mask
 
     def condition(self, xc, yc, mask=None):
-        check_points(self, xc, yc, mask, "c")
-        return write_memories(self.stack, *self.entering(xc, yc, mask))
+        return write_memories(self.stack, *self.entering(*clean(self, xc, yc, mask)))
 
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:
@@ -115,12 +115,31 @@ def gaussian_unless(likelihood: AbstractLikelihood | None, dy: int) -> AbstractL
     return likelihood
 
 
+def places(model: AbstractNeuralProcess, state: State, xt: Any) -> Float[Array, "nt dx"]:
+    """Targets as the model computes with them. **Raises** as `check_places`."""
+    check_places(model, xt, "xt")
+    return _floats((model, state), xt)[0]
+
+
 def clean(model, x, y, mask, of="c"):
     """The context (or the targets, `of="t"`) with zeros under the mask, and a mask where none was given."""
     check_points(model, x, y, mask, of)
+    x, y = _floats(model, x, y)
     if mask is None:
         return x, y, jnp.ones(x.shape[0], bool)
+    mask = jnp.asarray(mask)
     return jnp.where(mask[:, None], x, 0.0), jnp.where(mask[:, None], y, 0.0), mask
+
+
+def _floats(beside, *arrays):
+    """All of one precision, at least that of what they meet: weights, a state. Whole numbers too, lest a grid be laid
+    out in whole steps."""
+    arrays = [jnp.asarray(a) for a in arrays]
+    dtypes = [a.dtype if jnp.issubdtype(a.dtype, jnp.inexact) else jnp.dtype(jnp.float32) for a in arrays]
+    met = {leaf.dtype for leaf in jax.tree.leaves(beside) if eqx.is_inexact_array(leaf)}
+    with jax.numpy_dtype_promotion("standard"):
+        common = functools.reduce(jnp.promote_types, met, functools.reduce(jnp.promote_types, dtypes))
+    return [a.astype(common) for a in arrays]
 
 
 def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: str) -> None:

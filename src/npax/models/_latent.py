@@ -6,8 +6,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
-from ..likelihoods import mixture, noiseless
-from ._base import State, check_places, clean
+from ..likelihoods import log_prob, mixture, noiseless
+from ._base import State, clean, places
 from ._joint import AbstractJointNeuralProcess
 
 SAMPLES = 16
@@ -45,12 +45,14 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         """The distribution of each target given each draw: batch shape `[samples nt]`, event shape `[dy]`."""
         if samples < 1:
             raise ValueError(f"`samples` must be at least 1, got {samples}.")
-        check_places(self, xt, "xt")
+        xt = places(self, state, xt)
         keys = jr.split(jr.key(0) if key is None else key, samples)
         return self.likelihood(jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys))
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         latent_key, draw_key = jr.split(key)
+        if mask is not None:
+            xt = jnp.where(jnp.asarray(mask)[:, None], xt, 0.0)
         each = self.predict_each(state, xt, key=latent_key, samples=n)
         return jnp.asarray((each if include_noise else noiseless(each)).sample(draw_key))
 
@@ -58,5 +60,5 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         r"""$\log \frac1S \sum_s \prod_t p(y_t \mid x_t, z_s)$ with draws $z_s$ given the context: a lower bound in
         expectation, tighter with more `samples`."""
         xt, yt, mask = clean(self, xt, yt, mask, "t")
-        each = jnp.asarray(self.predict_each(state, xt, key=key, samples=samples).log_prob(yt))
+        each = log_prob(self.predict_each(state, xt, key=key, samples=samples), yt)
         return jax.nn.logsumexp(jnp.sum(jnp.where(mask, each, 0.0), axis=-1)) - jnp.log(float(samples))

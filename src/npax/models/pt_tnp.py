@@ -100,7 +100,8 @@ class LBANP(AbstractConditionalNeuralProcess):
             u = mix.update(u, nowhere, mix.memorise(u, nowhere, all_of_them))
             return u, answer.memorise(u, nowhere, all_of_them)
 
-        return scan_blocks(through, self.pseudo_tokens, (self.read_stack, self.mix_stack, self.answer_stack))[1]
+        u = self.pseudo_tokens.astype(zc.dtype)
+        return scan_blocks(through, u, (self.read_stack, self.mix_stack, self.answer_stack))[1]
 
     def decode(self, state, xt):
         zt = self.embed(target_features(xt, self.dy))
@@ -170,7 +171,8 @@ class PTTNP(AbstractConditionalNeuralProcess):
             return (u, write.update(zc, xc, memory)), memory
 
         blocks, last = split_last((self.read_stack, self.write_stack))
-        (u, zc), memories = scan_blocks(through, (self.pseudo_tokens, self.embed(context_features(xc, yc))), blocks)
+        zc = self.embed(context_features(xc, yc))
+        (u, zc), memories = scan_blocks(through, (self.pseudo_tokens.astype(zc.dtype), zc), blocks)
         return appended(memories, told(u, zc, *last)[1])
 
     def decode(self, state, xt):

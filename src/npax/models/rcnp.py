@@ -64,7 +64,7 @@ class RCNP(AbstractConditionalNeuralProcess):
         pieces = jnp.pad(xt, ((0, count * rows - nt), (0, 0))).reshape(count, rows, self.dx)
         hidden = jax.lax.map(lambda xt: _sum_hidden(self.encoder, xt, xc, yc, mask, self.block), pieces)
         n = jnp.sum(mask.astype(xt.dtype))
-        encoded = self.encoder.layers[-1](hidden.reshape(count * rows, -1)[:nt] / jnp.maximum(n, 1.0))
+        encoded = self.encoder.layers[-1](hidden.reshape(count * rows, hidden.shape[-1])[:nt] / jnp.maximum(n, 1.0))
         return self.decoder(jnp.where(n > 0, encoded, 0.0))
 
 
@@ -103,5 +103,6 @@ def _sum_blocks(operands, mask):
 def _one_block(mask, encoder, xt, xc, yc):
     away = xt[:, None, :] - xc[None, :, :]
     pairs = jnp.concatenate([away, jnp.broadcast_to(yc[None], (*away.shape[:2], yc.shape[1]))], axis=-1)
-    hidden = encoder.hidden(pairs.reshape(-1, pairs.shape[-1])).reshape(*away.shape[:2], -1)
+    count, width = away.shape[0] * away.shape[1], encoder.layers[-1].weight.shape[0]
+    hidden = encoder.hidden(pairs.reshape(count, pairs.shape[-1])).reshape(*away.shape[:2], width)
     return jnp.einsum("tch,c->th", hidden, mask.astype(hidden.dtype))

@@ -6,8 +6,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..bias import CausalBias
 from ..blocks import read_memories, write_memories, write_one_more
-from ..likelihoods import AbstractLikelihood, noiseless
-from ._base import AbstractConditionalNeuralProcess, clean, context_features, target_features
+from ..likelihoods import AbstractLikelihood, log_prob, noiseless
+from ._base import AbstractConditionalNeuralProcess, clean, context_features, places, target_features
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
 
@@ -55,16 +55,16 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     ) -> Float[Array, " nt"]:
         """The log-likelihood of each target given the context and the targets before it; zero under a `False`."""
         xt, yt, mask = clean(self, xt, yt, mask, "t")
-        memories, places = self._with_targets(state, xt, yt, mask)
-        log_prob = self.likelihood(self._read(memories, xt, places - 0.5)).log_prob(yt)
-        return jnp.where(mask, jnp.asarray(log_prob), 0.0)
+        memories, at = self._with_targets(state, xt, yt, mask)
+        return jnp.where(mask, log_prob(self.likelihood(self._read(memories, xt, at - 0.5)), yt), 0.0)
 
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
         return jnp.sum(self.log_probs(state, xt, yt, mask))
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
-        (xc, yc, mask_c), nt = state[1], xt.shape[0]
-        counted = jnp.ones(nt, bool) if mask is None else mask
+        (xc, yc, mask_c), xt = state[1], places(self, state, xt)
+        nt = xt.shape[0]
+        counted = jnp.ones(nt, bool) if mask is None else jnp.asarray(mask)
         empty = jnp.zeros((nt, self.dy), yc.dtype)
         room = [jnp.zeros_like(xt), empty, _before_all(xt), jnp.zeros(nt, bool)]
         context = (xc, yc, _before_all(xc), mask_c)
@@ -95,16 +95,16 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
 
     def _with_targets(self, state, xt, yt, mask):
         xc, yc, mask_c = state[1]
-        places = 1.0 + jnp.arange(xt.shape[0], dtype=jnp.float32)
-        both = [jnp.concatenate(pair) for pair in ((xc, xt), (yc, yt), (_before_all(xc), places), (mask_c, mask))]
-        return self._write(*both), places
+        at = 1.0 + jnp.arange(xt.shape[0], dtype=jnp.float32)
+        both = [jnp.concatenate(pair) for pair in ((xc, xt), (yc, yt), (_before_all(xc), at), (mask_c, mask))]
+        return self._write(*both), at
 
-    def _write(self, x, y, places, mask):
-        return write_memories(self.tokens.stack, self.tokens.embed(context_features(x, y)), places[:, None], mask)
+    def _write(self, x, y, at, mask):
+        return write_memories(self.tokens.stack, self.tokens.embed(context_features(x, y)), at[:, None], mask)
 
-    def _read(self, memories, x, places):
+    def _read(self, memories, x, at):
         zt = self.tokens.embed(target_features(x, self.dy))
-        return self.tokens.head(read_memories(self.tokens.stack, memories, zt, places[:, None]))
+        return self.tokens.head(read_memories(self.tokens.stack, memories, zt, at[:, None]))
 
 
 def _before_all(x):

@@ -7,7 +7,7 @@ from numpyro.distributions import MultivariateNormal
 
 from ..likelihoods import AbstractLikelihood, JointGaussian
 from ..linalg import solve_lower
-from ._base import AbstractConditionalNeuralProcess, clean
+from ._base import AbstractConditionalNeuralProcess, clean, places
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
 
@@ -20,7 +20,8 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     factor; with ours the covariance follows the order of the targets. Train it with `objectives.joint_and_single_nll`
     (ours too; the paper: the joint likelihood alone), as `fit` does by default.
 
-    **Arguments:** `dx`, `dy`; `rank`: width of the features; all else as for `TNPD`.
+    **Arguments:** `dx`, `dy`; `rank`: width of the features; all else as for `TNPD`, but for the likelihood, which is
+    given.
     **Cost:** that of `TNPD`; likelihood and samples O((nt dy)³) besides.
     """
 
@@ -43,7 +44,7 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def joint(self, state, xt, mask=None) -> MultivariateNormal:
         """The distribution of all targets, row by row: event shape `[nt * dy]`."""
         assert isinstance(self.likelihood, JointGaussian)
-        return self.likelihood.joint(self.decode(state, xt), mask)
+        return self.likelihood.joint(self.decode(state, places(self, state, xt)), mask)
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
