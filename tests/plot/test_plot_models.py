@@ -20,6 +20,8 @@ def test_samples_are_lines_in_the_order_of_x(ax):
     plot.samples(ax, x, np.array([[2.0, 0.0, 1.0], [4.0, 0.0, 2.0]]))
     drawn = [line.get_xydata().tolist() for line in ax.lines]
     assert drawn == [[[0, 0], [1, 1], [2, 2]], [[0, 0], [1, 2], [2, 4]]]
+    plot.samples(ax, x, np.array([[[2.0], [0.0], [1.0]]]))  # as `npax.sample` gives them
+    assert ax.lines[-1].get_xydata().tolist() == drawn[0]
     with pytest.raises(ValueError, match=r"`y` must be \[samples, 3\].*got \(3,\)"):
         plot.samples(ax, x, x)
 
@@ -34,6 +36,7 @@ def test_task_panels_share_the_colours_of_values():
     assert limits[0] == limits[2] == limits[3] != limits[1]
     with pytest.raises(ValueError, match="`axes` must be four, got 3"):
         plot.task_panels(axes[:3], x, y, truth, truth, truth, (np.zeros((1, 2)), np.zeros(1)))
+    plot.task_panels(Figure().subplots(1, 4), x, y, truth, 0 * truth + 1, truth, (np.zeros((0, 2)), np.zeros(0)))
 
 
 def test_attention_maps_show_the_weights_of_a_head(ax):

@@ -6,9 +6,10 @@ from numpy.typing import ArrayLike
 def samples(ax: Axes, x: ArrayLike, y: ArrayLike, *, color: str = "C0", label: str | None = "samples") -> None:
     """Functions drawn from a 1-D prediction, as thin lines; goes well over `posterior`.
 
-    **Shapes:** `x [n]`, in any order; `y [samples n]`.
+    **Shapes:** `x [n]`, in any order; `y [samples n]`, or `[samples n 1]` as `npax.sample` gives them.
     """
     x, y = np.asarray(x, float).ravel(), np.asarray(y, float)
+    y = y[..., 0] if y.ndim == 3 and y.shape[2] == 1 else y
     if y.ndim != 2 or y.shape[1] != x.size:
         raise ValueError(f"`y` must be [samples, {x.size}], one row per function over the {x.size} `x`, got {y.shape}.")
     order = np.argsort(x)

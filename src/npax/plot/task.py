@@ -27,14 +27,15 @@ def task_panels(
     Observations, prediction and truth share their colours, so that they can be compared by eye.
 
     **Shapes:** `x [nx]`, `y [ny]`: the nodes of a grid; `mean`, `std`, `truth [ny nx]`; `context`: a pair of locations
-    `[nc 2]` and values `[nc]`. `axes`: four of them. `coords`: "latlon" for longitudes and latitudes (coastlines).
+    `[nc 2]` and values `[nc]`, which may be none. `axes`: four of them. `coords`: "latlon" for longitudes and latitudes (coastlines).
     """
     axes = checked_axes(axes, 4)
     xc, yc = (np.asarray(a, float) for a in context)
     mean, truth = np.asarray(mean, float), np.asarray(truth, float)
     low, high = robust_limits(truth)
     limits = (float(low), float(high))
-    points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)
+    if len(xc):
+        points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)
     field(axes[1], x, y, std, coords=coords, cmap=MAPS[1])
     field(axes[2], x, y, mean, coords=coords, cmap=MAPS[0], limits=limits)
     field(axes[3], x, y, truth, coords=coords, cmap=MAPS[0], limits=limits)
