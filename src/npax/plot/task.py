@@ -27,7 +27,8 @@ def task_panels(
     Observations, prediction and truth share their colours, so that they can be compared by eye.
 
     **Shapes:** `x [nx]`, `y [ny]`: the nodes of a grid; `mean`, `std`, `truth [ny nx]`; `context`: a pair of locations
-    `[nc 2]` and values `[nc]`, which may be none. `axes`: four of them. `coords`: "latlon" for longitudes and latitudes (coastlines).
+    `[nc 2]` and values `[nc]`, which may be none. `axes`: four of them. `coords`: "latlon" for longitudes and latitudes
+    (coastlines).
     """
     axes = checked_axes(axes, 4)
     xc, yc = (np.asarray(a, float) for a in context)
