@@ -86,7 +86,8 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         return self.context_tokens(xc, yc), xc, mask
 
     def condition(self, xc, yc, mask=None):
-        return write_memories(self.stack, *self.entering(*clean(self, xc, yc, mask)))
+        xc, yc, mask = clean(self, xc, yc, mask)
+        return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
 
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:
