@@ -1,12 +1,21 @@
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks.mlp import MLP, LayerNorm
 from .linear import Totals, read, totals
 from .rotary import RotaryCoordinates
 from .tokens import AbstractTokenAttention
+
+
+class KernelSums(NamedTuple):
+    """What is kept of the keys where features are not turned: all that the hidden layer of a query is multiplied by."""
+
+    values: Float[Array, "hidden+1 size"]
+    number: Float[Array, ""]
 
 
 class DeepKernelAttention(AbstractTokenAttention):
@@ -25,8 +34,9 @@ class DeepKernelAttention(AbstractTokenAttention):
 
     **Arguments:** `size`: token width; `dx`: columns of the locations; `features`: rank of the kernel; `hidden`:
     width inside the MLPs; `rotary`: optional, of one head of size `features`.
-    **Cost:** O((nq + nk) features size); the memory `[features size]` does not grow with the keys. Tokens that see
-    no key read the shift of the LayerNorm.
+    **Cost:** O((nq + nk) hidden size); the memory `[hidden+1 size]` does not grow with the keys. The last map of
+    $\phi$ is linear, so that a token's features need not be formed: it is part of the memory (with `rotary` it is not,
+    which costs (nq + nk) features (hidden + size) more). Tokens that see no key read the shift of the LayerNorm.
     """
 
     phi: MLP
@@ -54,16 +64,26 @@ class DeepKernelAttention(AbstractTokenAttention):
         self.norm, self.rotary = LayerNorm(size), rotary
 
     def memorise(self, zc, xc, mask):
-        zc, xc = (jnp.where(mask[:, None], a, 0.0) for a in (zc, xc))
-        return totals(self._embed(zc, xc)[None], self.psi(zc)[None], xc, mask, self.rotary)
+        values = jnp.where(mask[:, None], self.psi(zc), 0.0)
+        if self.rotary is not None:
+            xc = jnp.where(mask[:, None], xc, 0.0)
+            return totals(self.phi(zc)[None], values[None], xc, mask, self.rotary)
+        hidden = jnp.where(mask[:, None], self.phi.hidden(zc, xc), 0.0)
+        sums = jnp.concatenate([hidden.T @ values, jnp.sum(values, axis=0, keepdims=True)])
+        return KernelSums(self._kernel() @ sums, jnp.sum(mask.astype(values.dtype)))
 
-    def recall(self, z, x, memory: Totals):
-        total = read(self._embed(z, x)[None], x, memory, self.rotary)[0]
+    def recall(self, z, x, memory):
+        if isinstance(memory, Totals):
+            total = read(self.phi(z)[None], x, memory, self.rotary)[0]
+        else:
+            total = self.phi.hidden(z, x) @ memory.values[:-1] + memory.values[-1]
         return self.norm(total / jnp.maximum(memory.number, 1.0))
 
     def behind(self, norm):
         return eqx.tree_at(lambda m: (m.phi, m.psi), self, (self.phi.behind(norm), self.psi.behind(norm)))
 
-    def _embed(self, z, x):
-        """`[n features]`."""
-        return self.phi(z if self.rotary is not None else jnp.concatenate([z, x], axis=-1))
+    def _kernel(self):
+        r"""$\omega$ as a form in the hidden layer of $\phi$ and a one beside it: `[hidden+1 hidden+1]`."""
+        last = self.phi.layers[-1]
+        w = jnp.concatenate([last.weight, last.offset[None]])
+        return w @ w.T

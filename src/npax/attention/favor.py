@@ -19,7 +19,7 @@ class FavorAttention(AbstractAttention):
 
     so with $m$ draws of $w$ all keys are summed up in one `[m d]` matrix before any query is seen. The draws of a
     group of d are orthogonal, which lowers the variance. Maxima are subtracted from the exponents, for each query
-    and over all keys of a head: both cancel in the ratio, and nothing overflows.
+    and over all keys of a head: both cancel in the ratio, as $\|q\|^2$ does, and nothing overflows.
 
     With `rotary`, the features of queries and keys are turned by their locations in the numerator (not in the
     denominator, which stays positive): what is read depends on differences of locations only, exactly.
@@ -51,23 +51,27 @@ class FavorAttention(AbstractAttention):
     def memorise(self, k, v, xk, mask):
         k, v, _ = hide(mask, k, v, None)
         xk = jnp.where(mask[:, None], xk, 0.0)
-        return totals(self._features(k, mask[None, :, None], (1, 2)), v, xk, mask, self.rotary)
+        exponent = self._exponent(k) - 0.5 * k.shape[-1] ** -0.5 * jnp.sum(jnp.square(k), axis=-1, keepdims=True)
+        exponent = jnp.where(mask[None, :, None], exponent, -jnp.inf)
+        return totals(_below_one(exponent, (1, 2)), v, xk, mask, self.rotary)
 
     def recall(self, q, xq, memory: Totals, bias):
         if bias is not None:
             raise ValueError("`FavorAttention` takes no pairwise `bias`: its cost is linear. Use `rotary`.")
-        phi = self._features(q, jnp.ones((1, 1, 1), bool), (2,))
+        phi = _below_one(self._exponent(q), 2)
         total = jnp.einsum("hqm,hm->hq", phi, memory.weights)[..., None]
         seen = total > jnp.finfo(total.dtype).tiny ** 0.5  # smaller totals would overflow in the gradient
         return jnp.where(seen, read(phi, xq, memory, self.rotary) / jnp.where(seen, total, 1.0), 0.0)
 
-    def _features(self, a, counts, over):
-        """`[heads n features]`, positive; the greatest of those that count, over the given axes, is 1."""
-        a = a * a.shape[-1] ** -0.25
-        exponent = a @ jax.lax.stop_gradient(self.projection).T - 0.5 * jnp.sum(jnp.square(a), axis=-1, keepdims=True)
-        exponent = jnp.where(counts, exponent, -jnp.inf)
-        top = jax.lax.stop_gradient(jnp.max(exponent, axis=over, keepdims=True, initial=-jnp.inf))
-        return jnp.exp(exponent - jnp.where(jnp.isfinite(top), top, 0.0))
+    def _exponent(self, a):
+        """$w^\top a$ with the scale of the softmax: `[heads n features]`."""
+        return a @ (a.shape[-1] ** -0.25 * jax.lax.stop_gradient(self.projection).T)
+
+
+def _below_one(exponent, over):
+    """Exponentials, of which the greatest over the given axes is 1."""
+    top = jax.lax.stop_gradient(jnp.max(exponent, axis=over, keepdims=True, initial=-jnp.inf))
+    return jnp.exp(exponent - jnp.where(jnp.isfinite(top), top, 0.0))
 
 
 def _orthogonal(key, features, size):

@@ -19,7 +19,8 @@ class AbstractTokenAttention(eqx.Module):
 
     @abc.abstractmethod
     def memorise(self, zc: Float[Array, "nc size"], xc: Float[Array, "nc dx"], mask: Bool[Array, " nc"]) -> Memory:
-        """What later tokens read of the context tokens `zc` at `xc`; a `False` in `mask` hides one."""
+        """What later tokens read of the context tokens `zc` at `xc`; a `False` in `mask` hides one, which is finite all
+        the same, as models make them."""
 
     @abc.abstractmethod
     def recall(self, z: Float[Array, "n size"], x: Float[Array, "n dx"], memory: Memory) -> Float[Array, "n size"]:

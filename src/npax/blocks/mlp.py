@@ -38,12 +38,24 @@ class Linear(eqx.Module):
         y = functools.reduce(jnp.add, (matmul(*each) for each in zip(x, weights, strict=True)))
         return y if self.bias is None else y + self.bias
 
+    @property
+    def offset(self) -> Float[Array, " size_out"]:
+        """What is added to every row: the bias, zeros where there is none."""
+        return jnp.zeros(self.weight.shape[1:], self.weight.dtype) if self.bias is None else self.bias
+
     def then(self, last: "Linear") -> "Linear":
         """Both maps as one, this one first: cheaper where there are more rows than columns."""
         bias = last.bias if self.bias is None else last(self.bias[None])[0]
         return eqx.tree_at(
             lambda m: (m.weight, m.bias), self, (self.weight @ last.weight, bias), is_leaf=lambda a: a is None
         )
+
+
+def constant_beside(constant: Float[Array, " _"], *maps: Linear) -> Linear:
+    """The map of parts, side by side, to the constant and what each of the maps makes of its part, side by side."""
+    weight = jax.scipy.linalg.block_diag(*(linear.weight for linear in maps))
+    bias = jnp.concatenate([constant, *(linear.offset for linear in maps)])
+    return eqx.tree_at(lambda m: (m.weight, m.bias), maps[0], (jnp.pad(weight, ((0, 0), (constant.shape[0], 0))), bias))
 
 
 def spread_over_locations(
@@ -191,15 +203,19 @@ class MLP(eqx.Module):
         """The network with the scale and shift of `norm` inside: it takes what is only standardised."""
         return eqx.tree_at(lambda m: m.layers[0], self, norm.before(self.layers[0]))
 
+    def after(self, first: Linear) -> "MLP":
+        """The network with one more affine map before it, which its first takes in (see `Linear.then`)."""
+        return eqx.tree_at(lambda m: m.layers[0], self, first.then(self.layers[0]))
+
     def then(self, last: Linear) -> "MLP":
         """The network with one more affine map, which its last takes in (see `Linear.then`)."""
         return eqx.tree_at(lambda m: m.layers[-1], self, self.layers[-1].then(last))
 
-    def hidden(self, x: Float[Array, "n size_in"]) -> Float[Array, "n width"]:
+    def hidden(self, *x: Float[Array, "#n _"]) -> Float[Array, "n width"]:
         """The last hidden layer: what the last affine map takes."""
         for layer in self.layers[:-1]:
-            x = self.activation(layer(x))
-        return x
+            x = (self.activation(layer(*x)),)
+        return x[0]
 
     def __call__(self, *x: Float[Array, "#n _"]) -> Float[Array, "n size_out"]:
         """The network of every row; `x` may come in parts (see `Linear`)."""

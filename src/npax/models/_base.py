@@ -8,8 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
-from ..blocks import write_memories
+from ..blocks import read_memories, write_and_read, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+
+SMALL = 512
+"""Observations up to which a stack of blocks takes context and targets together."""
 
 State = Any
 """What a model keeps of its context; a PyTree whose form each model chooses."""
@@ -78,6 +81,14 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
     def context_tokens(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc size"]:
         """What enters the first block."""
 
+    @abc.abstractmethod
+    def target_tokens(self, xt: Float[Array, "nt dx"]) -> Float[Array, "nt size"]:
+        """What enters it of targets."""
+
+    @abc.abstractmethod
+    def finish(self, zt: Float[Array, "nt size"]) -> Float[Array, "nt size_out"]:
+        """What the likelihood reads, of target tokens that have passed all blocks."""
+
     def entering(
         self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"] | None = None
     ) -> tuple[Float[Array, "nc size"], Float[Array, "nc dx"], Bool[Array, " nc"]]:
@@ -88,6 +99,19 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
+
+    def decode(self, state, xt):
+        return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))
+
+    def __call__(self, xc, yc, xt, mask=None):
+        """`predict(condition(xc, yc, mask), xt)`; both sets pass through the blocks together where tasks are small."""
+        if len(xc) > SMALL:
+            return super().__call__(xc, yc, xt, mask)
+        check_places(self, xt, "xt")
+        xc, yc, mask = clean(self, xc, yc, mask)
+        xc, yc, xt = _floats(self, xc, yc, xt)
+        zt = write_and_read(self.stack, self.context_tokens(xc, yc), self.target_tokens(xt), xc, xt, mask)
+        return self.likelihood(self.finish(zt))
 
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:

@@ -71,8 +71,11 @@ class TNPD(AbstractTokenStack):
     def context_tokens(self, xc, yc):
         return self.embed(context_features(xc, yc))
 
-    def decode(self, state, xt):
-        return self.head(read_memories(self.stack, state, self.embed(target_features(xt, self.dy)), xt))
+    def target_tokens(self, xt):
+        return self.embed(target_features(xt, self.dy))
+
+    def finish(self, zt):
+        return self.head(zt)
 
 
 class EQTNP(AbstractConditionalNeuralProcess):

@@ -15,7 +15,8 @@ from ..attention import (
     TokenAttention,
 )
 from ..bias import AbstractBias
-from ..blocks import MLP, KRBlock, LayerNorm, Linear, read_memories, spread_over_locations
+from ..blocks import MLP, KRBlock, LayerNorm, Linear, spread_over_locations
+from ..blocks.mlp import constant_beside
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractTokenStack, at_least_one, gaussian_unless
 
@@ -114,16 +115,19 @@ class TNPKR(AbstractTokenStack):
     def context_tokens(self, xc, yc):
         return self._tokens(xc, yc, observed=1)
 
-    def decode(self, state, xt):
-        zt = self._tokens(xt, jnp.zeros((xt.shape[0], self.dy), xt.dtype), observed=0)
-        return self.head(self.norm(read_memories(self.stack, state, zt, xt)))
+    def target_tokens(self, xt):
+        zt = self._tokens(xt, jnp.zeros((1, self.dy), xt.dtype), observed=0)  # of all targets, if without locations
+        return jnp.broadcast_to(zt, (xt.shape[0], zt.shape[1]))
+
+    def finish(self, zt):
+        return self.head(self.norm(zt))
 
     def _tokens(self, x, y, observed):
-        """KR2 eq. 2: `[n size]`."""
-        parts = [jnp.broadcast_to(self.embed_observed[observed], (x.shape[0], self.embed_observed.shape[1]))]
+        """KR2 eq. 2: `[n size]`. All three embeddings are affine: the first map of the co-embedding takes them in."""
+        maps, parts = (self.embed_value,), (y,)
         if self.embed_location is not None:
-            parts.append(self.embed_location(x))
-        return self.co_embed(jnp.concatenate([*parts, self.embed_value(y)], axis=-1))
+            maps, parts = (self.embed_location, *maps), (x, *parts)
+        return self.co_embed.after(constant_beside(self.embed_observed[observed], *maps))(*parts)
 
 
 def _embed_location(dx, size, key):
