@@ -78,3 +78,9 @@ def test_heads_must_divide_the_width(getkey):
 def test_a_length_is_positive(scale):
     with pytest.raises(ValueError, match="`scale` must be positive"):
         npax.LaplaceAttention(scale)
+
+
+def test_a_width_unlike_the_model_is_refused_when_it_is_made(getkey):
+    for model in (npax.CNP, npax.NP):
+        with pytest.raises(ValueError, match="reads representations of width 16 and the model's `size` is 24"):
+            model(1, 1, size=24, attention=npax.MultiHeadAttention(1, 16, key=getkey()), key=getkey())

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
 from ..attention.scan import ScanAttention
-from .cross_attention import AbstractCrossAttention
+from .cross_attention import AbstractCrossAttention, MultiHeadAttention
 from .masked import masked_mean
 from .mlp import MLP, ReLU
 from .stack import scan_blocks
@@ -58,6 +58,14 @@ class DeterministicPath(eqx.Module):
 
     encoder: PointEncoder
     attention: AbstractCrossAttention
+
+    def __check_init__(self):
+        own = self.encoder.embed.layers[-1].weight.shape[1]
+        if isinstance(self.attention, MultiHeadAttention) and (given := self.attention.value.weight.shape[0]) != own:
+            raise ValueError(
+                f"The `attention` reads representations of width {given} and the model's `size` is {own}: make both the "
+                "same."
+            )
 
     def memorise(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"]) -> Any:
         """What targets read of the context."""
