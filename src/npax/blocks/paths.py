@@ -63,8 +63,8 @@ class DeterministicPath(eqx.Module):
         own = self.encoder.embed.layers[-1].weight.shape[1]
         if isinstance(self.attention, MultiHeadAttention) and (given := self.attention.value.weight.shape[0]) != own:
             raise ValueError(
-                f"The `attention` reads representations of width {given} and the model's `size` is {own}: make both the "
-                "same."
+                f"The `attention` reads representations of width {given} and the model's `size` is {own}: "
+                "make both the same."
             )
 
     def memorise(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"]) -> Any:
