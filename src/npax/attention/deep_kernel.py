@@ -6,7 +6,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks.mlp import MLP, LayerNorm
-from .linear import Totals, read, totals
+from .linear import read, totals
 from .rotary import RotaryCoordinates
 from .tokens import AbstractTokenAttention
 
@@ -73,7 +73,7 @@ class DeepKernelAttention(AbstractTokenAttention):
         return KernelSums(self._kernel() @ sums, jnp.sum(mask.astype(values.dtype)))
 
     def recall(self, z, x, memory):
-        if isinstance(memory, Totals):
+        if self.rotary is not None:
             total = read(self.phi(z)[None], x, memory, self.rotary)[0]
         else:
             total = self.phi.hidden(z, x) @ memory.values[:-1] + memory.values[-1]

@@ -23,7 +23,7 @@ class TNPD(AbstractTokenStack):
     Tokens $\mathrm{MLP}([x, y, 1])$ of the context and $\mathrm{MLP}([x, 0, 0])$ of the targets pass through one stack
     of `TransformerBlock`s, in which context and targets attend to the context. The original runs all tokens through
     self-attention under a mask, at O((nc + nt)²); here targets and context are updated apart, to the same numbers.
-    The last block's context update feeds nothing and is not computed.
+    The last block's context update feeds nothing; `condition` does not compute it.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: default `ScanAttention()`. `bias`: optional, the
     same in all blocks at first, each of which trains its own. `blocks`, `size`, `heads`, `head_size`, `hidden`: number

@@ -29,7 +29,7 @@ class TNPKR(AbstractTokenStack):
 
     Tokens co-embed observed-status, value (zeros for targets) and, with `locations=True`, location (eq. 2). A stack
     of `KRBlock`s updates context tokens from the context and target tokens from the context; an MLP reads the
-    prediction off each target token. The last block's context update feeds nothing and is not computed.
+    prediction off each target token. The last block's context update feeds nothing; `condition` does not compute it.
 
     **Locations** enter in up to three ways: in the tokens (`locations=True`), as a function of the pair
     (`bias`, eq. 4), as rotary products (`rotary`). Without the first, and with translation-invariant biases, the
