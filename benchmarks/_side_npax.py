@@ -9,10 +9,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import optax
 from _worker import best, parameters, serve
+from jax.sharding import NamedSharding, PartitionSpec as P
 
 import npax
 from npax.bias import GeometricRBFBias, RBFNetworkBias
-from npax.devices import everywhere, global_mesh, one_device_per_core
+from npax.devices import AXIS, everywhere, global_mesh, local_mesh, one_device_per_core, split
 from npax.models import presets
 from npax.tasks import RBFPrior, Stage, gp_1d
 from npax.training.program import Chunk, run as steps, start
@@ -57,15 +58,19 @@ def predict(spec):
 
 
 def tasks(spec):
-    """Predictions for a batch of tasks of GP-1D, 50 context slots and 150 targets each."""
-    model, batch = _preset(spec["variant"])(1, 1, key=jr.key(0)), spec["batch"]
-    batch = jax.jit(jax.vmap(gp_1d(RBFPrior()).sample))(jr.split(jr.key(0), batch))
+    """Predictions for a batch of tasks of GP-1D, 50 context slots and 150 targets each; each core a device with its
+    share of the batch, as in `train`."""
+    one_device_per_core()
+    mesh = local_mesh()
+    model = everywhere(_preset(spec["variant"])(1, 1, key=jr.key(0)), mesh)
+    batch = jax.jit(jax.vmap(gp_1d(RBFPrior()).sample))(jr.split(jr.key(0), spec["batch"]))
+    batch = jax.device_put(batch, NamedSharding(mesh, P(AXIS)))
 
-    @eqx.filter_jit
     @eqx.filter_vmap(in_axes=(None, 0))
-    def call(model, task):
+    def predict(model, task):
         return model(task.xc, task.yc, task.xt, task.mask_c).mean
 
+    call = eqx.filter_jit(split(predict, mesh))
     return lambda: call(model, batch), parameters(eqx.filter(model, eqx.is_inexact_array))
 
 

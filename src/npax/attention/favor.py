@@ -51,8 +51,8 @@ class FavorAttention(AbstractAttention):
     def memorise(self, k, v, xk, mask):
         k, v, _ = hide(mask, k, v, None)
         xk = jnp.where(mask[:, None], xk, 0.0)
-        exponent = self._exponent(k) - 0.5 * k.shape[-1] ** -0.5 * jnp.sum(jnp.square(k), axis=-1, keepdims=True)
-        exponent = jnp.where(mask[None, :, None], exponent, -jnp.inf)
+        half = 0.5 * k.shape[-1] ** -0.5 * jnp.sum(jnp.square(k), axis=-1, keepdims=True)
+        exponent = self._exponent(k) - jnp.where(mask[:, None], half, jnp.inf)
         return totals(_below_one(exponent, (1, 2)), v, xk, mask, self.rotary)
 
     def recall(self, q, xq, memory: Totals, bias):
@@ -61,7 +61,7 @@ class FavorAttention(AbstractAttention):
         phi = _below_one(self._exponent(q), 2)
         total = jnp.einsum("hqm,hm->hq", phi, memory.weights)[..., None]
         seen = total > jnp.finfo(total.dtype).tiny ** 0.5  # smaller totals would overflow in the gradient
-        return jnp.where(seen, read(phi, xq, memory, self.rotary) / jnp.where(seen, total, 1.0), 0.0)
+        return read(phi * jnp.where(seen, 1.0 / jnp.where(seen, total, 1.0), 0.0), xq, memory, self.rotary)
 
     def _exponent(self, a):
         """$w^\top a$ with the scale of the softmax: `[heads n features]`."""

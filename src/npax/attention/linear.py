@@ -11,7 +11,7 @@ from .rotary import RotaryCoordinates
 class Totals(NamedTuple):
     """What linear attention keeps of its keys: sums over those that count."""
 
-    values: Float[Array, "heads m dv"]
+    values: Float[Array, "heads dv m"]
     weights: Float[Array, "heads m"]
     number: Float[Array, ""]
 
@@ -26,7 +26,7 @@ def totals(
     r"""$\sum_j R(x_j) \phi_j v_j^\top$ and $\sum_j \phi_j$ over the keys under a `True`."""
     phi = jnp.where(mask[None, :, None], phi, 0.0)
     turned = phi if rotary is None else rotary.rotate(phi, rotary.turns(xk))
-    return Totals(jnp.einsum("hkm,hkd->hmd", turned, v), jnp.sum(phi, axis=1), jnp.sum(mask.astype(phi.dtype)))
+    return Totals(jnp.einsum("hkm,hkd->hdm", turned, v), jnp.sum(phi, axis=1), jnp.sum(mask.astype(phi.dtype)))
 
 
 def read(
@@ -34,4 +34,4 @@ def read(
 ) -> Float[Array, "heads nq dv"]:
     r"""$\sum_j (R(x_q) \phi_q)^\top (R(x_j) \phi_j)\, v_j$: depends on locations by $x_q - x_j$ only."""
     phi = phi if rotary is None else rotary.rotate(phi, rotary.turns(xq))
-    return jnp.einsum("hqm,hmd->hqd", phi, memory.values)
+    return jnp.einsum("hqm,hdm->hqd", phi, memory.values)

@@ -40,15 +40,19 @@ def scan_attention(
 
     **Raises:** `ValueError` for a `block` below 1, a bias without locations or of another number of heads.
     """
+    if bias is not None and (xq is None or xk is None):
+        raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
+    mask = jnp.ones(k.shape[1], bool) if mask is None else mask
+    return _of_hidden(q, *hide(mask, k, v, xk), bias, xq, mask, block)
+
+
+def _of_hidden(q, k, v, xk, bias, xq, mask, block):
+    """`scan_attention` of keys that are zeros where the mask hides them."""
     block = (256 if jax.default_backend() == "cpu" else 512) if block is None else block
     if block < 1:
         raise ValueError(f"`block` must be at least 1, got {block}.")
-    if bias is not None and (xq is None or xk is None):
-        raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
     q, k, v, bias, xq, xk = widened((q, k, v, bias, xq, xk))
-    mask = jnp.ones(nk, bool) if mask is None else mask
-    k, v, xk = hide(mask, k, v, xk)
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
     q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
     q_padded, xq_padded = pad(q, q_blocks * q_side, 1), pad(xq, q_blocks * q_side, 0)
@@ -222,8 +226,8 @@ class ScanAttention(AbstractAttention):
     block: int | None = eqx.field(static=True, default=None)
 
     def memorise(self, k, v, xk, mask):
-        return k, v, xk, mask
+        return *hide(mask, k, v, xk), mask
 
     def recall(self, q, xq, memory, bias):
         k, v, xk, mask = memory
-        return scan_attention(q, k, v, bias=bias, xq=xq, xk=xk, mask=mask, block=self.block)
+        return _of_hidden(q, k, v, xk, bias, xq, mask, self.block)

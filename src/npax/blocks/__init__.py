@@ -30,7 +30,6 @@ from .stack import (
     scan_blocks as scan_blocks,
     split_last as split_last,
     unrolled as unrolled,
-    write_and_read as write_and_read,
     write_memories as write_memories,
     write_memories_in_threads as write_memories_in_threads,
     write_one_more as write_one_more,

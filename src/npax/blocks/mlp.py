@@ -113,7 +113,9 @@ def standardise(x: Float[Array, "*axes size"]) -> Float[Array, "*axes size"]:
 def _standardise_forward(x):
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     inverse = jax.lax.rsqrt(jnp.mean(jnp.square(centred), axis=-1, keepdims=True) + 1e-5)
-    standard = centred * inverse
+    # The comparison, never true, keeps XLA's CPU backend from making one operation of the norm and the product behind
+    # it: apart they take less time, all of a prediction of TNP-KR a twentieth.
+    standard = jnp.where(inverse <= 0, 0.0, centred * inverse)
     return standard, (standard, inverse)
 
 

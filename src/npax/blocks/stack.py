@@ -128,25 +128,6 @@ def read_memories(
     return scan_blocks(through, zt, (stack, memories))[0]
 
 
-def write_and_read(
-    stack: Any,
-    zc: Float[Array, "nc size"],
-    zt: Float[Array, "nt size"],
-    xc: Float[Array, "nc dx"],
-    xt: Float[Array, "nt dx"],
-    mask: Bool[Array, " nc"],
-) -> Float[Array, "nt size"]:
-    """`read_memories` of what `write_memories` gives, in one loop that keeps no memories: faster where tasks are small.
-    For large contexts it is slower, since the last block updates them too (but not where blocks are `unrolled`)."""
-
-    def through(tokens, block):
-        zc, zt = tokens
-        memory = block.memorise(zc, xc, mask)
-        return (block.update(zc, xc, memory), block.update(zt, xt, memory)), None
-
-    return scan_blocks(through, (zc, zt), stack)[0][1]
-
-
 def split_last(stacked: Any) -> tuple[Any, Any]:
     """All blocks but the last, still stacked, and the last."""
     arrays, rest = eqx.partition(stacked, eqx.is_array)

@@ -8,11 +8,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
-from ..blocks import read_memories, write_and_read, write_memories
+from ..blocks import read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-
-SMALL = 512
-"""Observations up to which a stack of blocks takes context and targets together."""
 
 State = Any
 """What a model keeps of its context; a PyTree whose form each model chooses."""
@@ -102,16 +99,6 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
 
     def decode(self, state, xt):
         return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))
-
-    def __call__(self, xc, yc, xt, mask=None):
-        """`predict(condition(xc, yc, mask), xt)`; both sets pass through the blocks together where tasks are small."""
-        if len(xc) > SMALL:
-            return super().__call__(xc, yc, xt, mask)
-        check_places(self, xt, "xt")
-        xc, yc, mask = clean(self, xc, yc, mask)
-        xc, yc, xt = _floats(self, xc, yc, xt)
-        zt = write_and_read(self.stack, self.context_tokens(xc, yc), self.target_tokens(xt), xc, xt, mask)
-        return self.likelihood(self.finish(zt))
 
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:
