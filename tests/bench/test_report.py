@@ -116,7 +116,7 @@ def test_each_evaluation_has_its_scores_and_tests_best_first(folder):
     for model, losses in {"cnp": (0.1, 0.9), "tnp_d": (0.2, 0.5)}.items():
         nll = {f"sir-{side}": rng.normal(loss, 0.01, (1, TASKS)) for side, loss in zip((64, 256), losses, strict=True)}
         made_up(folder, "sir-256", model, nll, steps=200)
-    text = report(folder).split("## SIR, trained on 64 x 64, on 256 x 256\n")[1]
+    text = report(folder).split("## SIR, trained on 64 x 64, on 256 x 256\n")[1].split("\n## ")[0]
     whole, small, large = text.split("### ")
     assert whole.count("\n| cnp") == 1
     for part, name, best in ((small, "sir-64", "cnp"), (large, "sir-256", "tnp_d")):
@@ -236,3 +236,17 @@ def test_results_say_which_commit_they_are_of(tmp_path, folder):
     (path,) = folder.glob("*.unheard_of.*.jsonl")
     path.write_text(path.read_text().replace('"npax": "0"', f'"npax": "0{clean}"'))
     assert report(folder) == report(folder).replace(clean, "")
+
+
+def test_the_shortest_run_that_comes_as_far_as_the_paper_counts(tmp_path):
+    place, rng = tmp_path / "results", np.random.default_rng(0)
+    for steps, distance in {500: 0.1, 1500: -0.1, 4000: -0.2}.items():
+        for model in ("cnp", "anp", "unheard_of"):
+            nll = PUBLISHED["gp1d-rbf"].get(model, 0.0) + distance + (0.3 if model == "anp" else 0.0)
+            noise = rng.normal(0, 1e-3, (1, TASKS))
+            made_up(place, "gp1d-rbf", model, {"gp1d-rbf": nll + noise - noise.mean()}, steps=steps)
+    part = report(place).split("## Steps to the published NLL")[1]
+    # The curve of 1.0 after 10 and 0.5 after 20 steps is moved to end where the run did.
+    assert cells(part, "cnp")[0][1].strip() == "20 steps, of 1,500"
+    assert cells(part, "anp")[0][1].strip() == "not after 4,000: +0.100"
+    assert not cells(part, "unheard_of")

@@ -63,7 +63,8 @@ def report(results: Path, pictures: Path | None = None) -> str:
         for steps in budgets or [0]:
             models = _with_most_seeds(row for row in group if row.first.steps == steps and steps)
             sections.append(_section(TITLES.get(table, table), references, models, pictures))
-    return "# Neural processes on the tasks of the papers\n\n" + _LEGEND + "\n" + "\n".join(sections)
+    sections.append(_until_published(rows))
+    return "# Neural processes on the tasks of the papers\n\n" + _LEGEND + "\n" + "\n".join(filter(None, sections))
 
 
 def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float, float]]:
@@ -81,6 +82,9 @@ def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float
 
 
 REACHED = "published NLL after"
+NOT_YET = "not yet"
+PROCESSES = ("gp1d-rbf", "gp1d-matern32", "gp1d-periodic", "gp2d-rbf", "shift")
+"""Tables of Gaussian processes, each of which has figures in a paper."""
 IN_A_COLUMN = 18
 """Models in a column of a picture's legend."""
 _LEGEND = f"""NLL: mean negative log-likelihood per target value in nats, of each target by itself; lower is better.
@@ -205,7 +209,31 @@ def _reached(curve, nll, published):
     moved by as much as its end, the model itself, differs on them from all tasks."""
     on_all = curve[:, 1] + nll.mean() - curve[-1, 1]
     steps = curve[on_all <= published, 0]
-    return f"{steps[0]:,.0f} steps" if len(steps) else "not yet"
+    return f"{steps[0]:,.0f} steps" if len(steps) else NOT_YET
+
+
+def _until_published(rows):
+    """For each model and Gaussian process the fewest steps, of all runs, after which it is as good as the papers say."""
+    found = {}
+    for row in sorted(rows, key=lambda row: row.first.steps):
+        task = next(iter(row.lines))
+        published = PUBLISHED.get(task, {}).get(row.model)
+        if row.first.table in PROCESSES and row.first.curve and published is not None:
+            reached = _reached(_curve(row, task), row.nll[task], published)
+            missing = row.nll_and_error(task)[0] - published
+            before = found.setdefault(row.model, {}).get(row.first.table, "not")
+            if before.startswith("not"):
+                text = f"not after {row.first.steps:,}: {missing:+.3f}"
+                found[row.model][row.first.table] = text if reached == NOT_YET else f"{reached}, of {row.first.steps:,}"
+    if not found:
+        return ""
+    tables = [name for name in PROCESSES if any(name in cells for cells in found.values())]
+    body = [[model, *(cells.get(name, "") for name in tables)] for model, cells in sorted(found.items())]
+    return (
+        "## Steps to the published NLL\n\nThe first point of the learning curve that is as low, and the steps of that "
+        "run (the learning rate falls over all of them): of the shortest run that has one; else the steps of the "
+        f"longest run, and its NLL above the published one.\n\n{table(['', *(TITLES[n] for n in tables)], body)}"
+    )
 
 
 def _by_task(rows, tasks):
