@@ -213,7 +213,7 @@ def _reached(curve, nll, published):
 
 
 def _until_published(rows):
-    """For each model and Gaussian process the fewest steps, of all runs, after which it is as good as the papers say."""
+    """For each model and Gaussian process the fewest steps, of all runs, that make it as good as the papers say."""
     found = {}
     for row in sorted(rows, key=lambda row: row.first.steps):
         task = next(iter(row.lines))
