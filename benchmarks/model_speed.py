@@ -4,7 +4,8 @@
 
 For one model after another, ours and the peer's of the same name take turns in processes of their own, so that a slow
 minute of the machine hurts both. dl4bi's CNP, NP, CANP and BTNP are made as large as ours, its others are as shipped:
-the table says how large. Latent models predict with 16 draws. Needs an otherwise idle machine and, for all models,
+the table says how large. Ours have each core as a device (`npax.devices.one_device_per_core`), as in `npax train`; dl4bi
+leaves it to XLA to share each operation among cores. Latent models predict with 16 draws. Needs an otherwise idle machine and, for all models,
 most of an hour. Writes `results/model_speed.md` and `.json`, anew after each model.
 """
 
@@ -81,7 +82,8 @@ def _text(results, options):
     rows = [[cell for _, cell in _cells(result)] for result in results]
     return (
         f"Training steps of {options.batch} tasks of GP-1D (50 context slots, 150 targets, drawn in the step; Yogi; "
-        f"each model's own objective) and predictions for {options.batch} such tasks at once. Median over "
+        f"each model's own objective) and predictions for {options.batch} such tasks at once; ours with each core as a "
+        "device, dl4bi's with operations shared among cores. Median over "
         f"{options.rounds} rounds (least - most); ratios are of the same round.\n\n" + table(header, rows)
     )
 
