@@ -4,9 +4,9 @@
 
 For one model after another, ours and the peer's of the same name take turns in processes of their own, so that a slow
 minute of the machine hurts both. dl4bi's CNP, NP, CANP and BTNP are made as large as ours, its others are as shipped:
-the table says how large. Ours have each core as a device (`npax.devices.one_device_per_core`), as in `npax train`; dl4bi
-leaves it to XLA to share each operation among cores. Latent models predict with 16 draws. Needs an otherwise idle machine and, for all models,
-most of an hour. Writes `results/model_speed.md` and `.json`, anew after each model.
+the table says how large. Ours have each core as a device, as in `npax train` (`npax.devices.one_device_per_core`);
+dl4bi leaves it to XLA to share each operation among cores. Latent models predict with 16 draws. Needs an otherwise
+idle machine and, for all models, most of an hour. Writes `results/model_speed.md` and `.json`, anew after each model.
 """
 
 import argparse
