@@ -39,6 +39,8 @@ def regret(ax: Axes, regrets: ArrayLike, *, label: str | None = None, color: str
     regrets = np.asarray(regrets, float)
     if regrets.ndim != 2 or not regrets.size:
         raise ValueError(f"`regrets` must be an array of runs by iterations, got the shape {regrets.shape}.")
+    if not np.isfinite(regrets).any():
+        raise ValueError("`regrets` must have a finite number somewhere; all are NaN or infinite.")
     runs, iterations = regrets.shape
     mean = regrets.mean(axis=0)
     error = regrets.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else np.zeros(iterations)
