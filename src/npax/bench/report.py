@@ -214,26 +214,36 @@ def _reached(curve, nll, published):
 
 def _until_published(rows):
     """For each model and Gaussian process the fewest steps, of all runs, that make it as good as the papers say."""
-    found = {}
+    runs: dict[str, dict[str, list[Row]]] = {}
     for row in sorted(rows, key=lambda row: row.first.steps):
-        task = next(iter(row.lines))
-        published = PUBLISHED.get(task, {}).get(row.model)
-        if row.first.table in PROCESSES and row.first.curve and published is not None:
-            reached = _reached(_curve(row, task), row.nll[task], published)
-            missing = row.nll_and_error(task)[0] - published
-            before = found.setdefault(row.model, {}).get(row.first.table, "not")
-            if before.startswith("not"):
-                text = f"not after {row.first.steps:,}: {missing:+.3f}"
-                found[row.model][row.first.table] = text if reached == NOT_YET else f"{reached}, of {row.first.steps:,}"
-    if not found:
+        if row.first.table in PROCESSES and row.first.curve and _published(row) is not None:
+            runs.setdefault(row.model, {}).setdefault(row.first.table, []).append(row)
+    if not runs:
         return ""
-    tables = [name for name in PROCESSES if any(name in cells for cells in found.values())]
-    body = [[model, *(cells.get(name, "") for name in tables)] for model, cells in sorted(found.items())]
+    tables = [name for name in PROCESSES if any(name in by_table for by_table in runs.values())]
+    body = [[model, *(_fewest(by_table.get(name, [])) for name in tables)] for model, by_table in sorted(runs.items())]
     return (
         "## Steps to the published NLL\n\nThe first point of the learning curve that is as low, and the steps of that "
         "run (the learning rate falls over all of them): of the shortest run that has one; else the steps of the "
         f"longest run, and its NLL above the published one.\n\n{table(['', *(TITLES[n] for n in tables)], body)}"
     )
+
+
+def _published(row):
+    """The figure for the first of its evaluations, which learning curves are of."""
+    return PUBLISHED.get(next(iter(row.lines)), {}).get(row.model)
+
+
+def _fewest(rows):
+    """Of runs of one model, the shortest first."""
+    missing = ""
+    for row in rows:
+        task, published = next(iter(row.lines)), _published(row)
+        reached = _reached(_curve(row, task), row.nll[task], published)
+        if reached != NOT_YET:
+            return f"{reached}, of {row.first.steps:,}"
+        missing = f"not after {row.first.steps:,}: {row.nll_and_error(task)[0] - published:+.3f}"
+    return missing
 
 
 def _by_task(rows, tasks):
