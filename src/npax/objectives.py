@@ -31,10 +31,9 @@ def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = Non
     `key`: of the draws of a model with a latent variable; without one they are the same at every call.
     """
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    if isinstance(model, AbstractLatentNeuralProcess):
-        predicted = model.predict(model.condition(task.xc, task.yc, task.mask_c), xt, key=key)
-    else:
-        predicted = model(task.xc, task.yc, xt, task.mask_c)
+    state = model.condition(task.xc, task.yc, task.mask_c)
+    latent = isinstance(model, AbstractLatentNeuralProcess)
+    predicted = model.predict(state, xt, key=key) if latent else model.predict(state, xt)
     return masked_mean(-log_prob(predicted, yt), task.mask_t)
 
 

@@ -64,7 +64,7 @@ class FavorAttention(AbstractAttention):
         return read(phi * jnp.where(seen, 1.0 / jnp.where(seen, total, 1.0), 0.0), xq, memory, self.rotary)
 
     def _exponent(self, a):
-        """$w^\top a$ with the scale of the softmax: `[heads n features]`."""
+        r"""$w^\top a$ with the scale of the softmax: `[heads n features]`."""
         return a @ (a.shape[-1] ** -0.25 * jax.lax.stop_gradient(self.projection).T)
 
 
