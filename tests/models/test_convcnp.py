@@ -100,7 +100,9 @@ def test_the_grid_follows_the_context(stride, spacing, rng):
         assert (origin <= x[:20].min(axis=0) - 0.49).all() and (last >= x[:20].max(axis=0) + 0.49).all()
 
 
-@pytest.mark.parametrize(("sides", "window"), [((11,), (5,)), ((6, 9), (3, 3)), ((4, 5, 6), (3, 3, 3))])
+@pytest.mark.parametrize(
+    ("sides", "window"), [((11,), (5,)), ((6, 9), (3, 3)), ((70, 130), (3, 5)), ((4, 5, 6), (3, 3, 3))]
+)
 def test_depthwise_convolution_equals_scipy(sides, window, getkey):
     h, kernel, weight, other = (normal(getkey(), (*s, 3)) for s in (sides, window, sides, sides))
     as64 = lambda a: np.asarray(a, np.float64)  # noqa: E731

@@ -155,9 +155,18 @@ def _neighbours(around, side, window):
 
 
 def _sums(products):
-    """Each array's sum over all axes but the last, in one pass over all: they read the same numbers."""
+    """Each array's sum over all axes but the last."""
+    return jax.lax.platform_dependent(*products, cpu=_at_once, default=_one_by_one)
+
+
+def _at_once(*products):
+    """In one pass over all, which share what they are made of."""
     zeros, axes = [jnp.zeros((), a.dtype) for a in products], tuple(range(products[0].ndim - 1))
-    return jax.lax.reduce(tuple(products), tuple(zeros), lambda a, b: tuple(map(jnp.add, a, b)), axes)
+    return jax.lax.reduce(products, tuple(zeros), lambda a, b: tuple(map(jnp.add, a, b)), axes)
+
+
+def _one_by_one(*products):
+    return tuple(jnp.sum(a, axis=range(a.ndim - 1)) for a in products)
 
 
 def halve(h: Float[Array, "*side size"]) -> Float[Array, "*half size"]:
