@@ -1,14 +1,18 @@
 import functools
 import itertools
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from .mlp import MLP, LayerNorm
+
+TAPS = 64
+"""Of a convolution, at most as many as these are summed at once: of more XLA makes slow programs, slowly."""
 
 SLAB = 4096
 """Nodes whose part of a convolution's gradient is summed at once: they stay in a core's cache."""
@@ -108,12 +112,16 @@ class UNet(eqx.Module):
 def depthwise(h: Float[Array, "*side size"], kernel: Float[Array, "*window size"]) -> Float[Array, "*side size"]:
     """Correlates each channel with its kernel; zeros around the grid.
 
-    All taps are written out as one sum of shifted copies: on CPUs XLA's own depthwise convolution takes hundreds of
-    times as long, a loop over rows of the kernel ten times.
+    All taps are written out as one sum of shifted copies, those of kernels of more than `TAPS` as one for each of their
+    planes: on CPUs XLA's own depthwise convolution takes hundreds of times as long.
     """
-    around, taps = _with_margin(h, kernel), kernel.reshape(-1, kernel.shape[-1])
-    near = _neighbours(around, h.shape[:-1], kernel.shape[:-1])
-    total = functools.reduce(jnp.add, map(jnp.multiply, near, taps))
+
+    def plane(total, part):
+        taps = part.weights.reshape(-1, kernel.shape[-1])
+        return total + functools.reduce(jnp.add, map(jnp.multiply, part.near(around, h.shape[:-1]), taps)), None
+
+    around = _with_margin(h, kernel)
+    total = jax.lax.scan(plane, jnp.zeros(h.shape, jnp.result_type(h, kernel)), _planes(kernel))[0]
     # The comparison changes nothing, but keeps XLA from computing the sum anew in all that follows: a norm thrice.
     return jnp.where(total == jnp.inf, jnp.inf, total)
 
@@ -124,20 +132,24 @@ def _forward(h, kernel):
 
 def _backward(residuals, d_y):
     h, kernel = residuals
-    window, nodes = kernel.shape[:-1], max(1, math.prod(h.shape[1:-1]))
+    nodes = max(1, math.prod(h.shape[1:-1]))
     rows = max(1, min((h.shape[0] + 1) // 2, SLAB // nodes))  # two slabs at least: XLA unrolls a loop of one
-    around, beyond = _with_margin(h, kernel), [(0, -h.shape[0] % rows), *(h.ndim - 1) * ((0, 0),)]
-    around, padded = jnp.pad(around, beyond), jnp.pad(d_y, beyond)
+    beyond = [(0, -h.shape[0] % rows), *(h.ndim - 1) * ((0, 0),)]
+    around, padded = (jnp.pad(a, beyond) for a in (_with_margin(h, kernel), d_y))
 
     def slab(total, first):
         d_here = jax.lax.dynamic_slice_in_dim(padded, first, rows)
-        strip = jax.lax.dynamic_slice_in_dim(around, first, rows + window[0] - 1)
-        products = [near * d_here for near in _neighbours(strip, d_here.shape[:-1], window)]
-        return total + jnp.stack(_sums(products)), None
+        strip = jax.lax.dynamic_slice_in_dim(around, first, rows + kernel.shape[0] - 1)
 
-    total = jnp.zeros((math.prod(window), kernel.shape[-1]), jnp.result_type(h, d_y))
+        def plane(part):
+            return jnp.stack(_sums([near * d_here for near in part.near(strip, d_here.shape[:-1])]))
+
+        return total + jax.lax.map(plane, planes), None
+
+    planes = _planes(kernel)
+    total = jnp.zeros((len(planes.first), planes.weights[0, ..., 0].size, h.shape[-1]), jnp.result_type(h, d_y))
     d_kernel = jax.lax.scan(slab, total, jnp.arange(0, padded.shape[0], rows))[0]
-    d_h = depthwise(d_y, jnp.flip(kernel, range(len(window))))
+    d_h = depthwise(d_y, jnp.flip(kernel, range(kernel.ndim - 1)))
     return d_h.astype(h.dtype), d_kernel.reshape(kernel.shape).astype(kernel.dtype)
 
 
@@ -148,10 +160,25 @@ def _with_margin(h, kernel):
     return jnp.pad(h, [*((w // 2, w // 2) for w in kernel.shape[:-1]), (0, 0)])
 
 
-def _neighbours(around, side, window):
-    """What stands under each tap of the kernel, at every node."""
-    for offset in itertools.product(*map(range, window)):
-        yield around[tuple(slice(start, start + n) for start, n in zip(offset, side, strict=True))]
+class _Plane(NamedTuple):
+    """A part of a kernel: the first of its places along the first axis, and its weights."""
+
+    first: Int[Array, "*planes"]
+    weights: Float[Array, "*planes_and_window size"]
+
+    def near(self, around, side):
+        """What stands under each of its taps, at every node."""
+        window = self.weights.shape[:-1]
+        strip = jax.lax.dynamic_slice_in_dim(around, self.first, side[0] + window[0] - 1)
+        for offset in itertools.product(*map(range, window)):
+            yield strip[tuple(slice(start, start + n) for start, n in zip(offset, side, strict=True))]
+
+
+def _planes(kernel):
+    """The kernel as one part, or each of its planes as a part where it has too many taps."""
+    deep, *wide = kernel.shape[:-1]
+    thick = deep if deep * math.prod(wide) <= TAPS else 1
+    return _Plane(jnp.arange(0, deep, thick), kernel.reshape(deep // thick, thick, *kernel.shape[1:]))
 
 
 def _sums(products):
