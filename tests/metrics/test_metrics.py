@@ -1,11 +1,18 @@
+import dask.dataframe
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import given, settings, strategies as st
 from scipy import integrate, stats
 
 from npax import metrics
 
 SCORES = [metrics.nll, metrics.crps, metrics.interval_score]
+SERIES = pd.Series([1.0, 2, 4])
+PAIRS = SERIES.set_axis(pd.MultiIndex.from_tuples([(0, 1), (1, 0), (1, 1)]))
+TABLE = pd.DataFrame([[1.0, 2], [4, 8]], columns=["a", "b"])
+GRID = xr.DataArray([[1.0, 2], [4, 8]], {"lat": [10, 20], "lon": [0, 5]})
 
 
 def calibrated(rng, n=200_000):
@@ -123,6 +130,63 @@ def test_report_has_the_six_scores(rng):
 
 def test_integers_and_lists_are_taken():
     assert metrics.score_report([1, 2], [1, 3], [1, 1])["rmse"] == pytest.approx(0.5**0.5)
+
+
+@pytest.mark.parametrize("size", [0.0, 5e-324, 1e-200, 1.0, 1e200, 1.7e308])
+def test_errors_of_any_size_neither_overflow_nor_vanish(size):
+    assert metrics.rmse([size, 0.0, -size, size], [0.0, 0.0, 0.0, 0.0]) == pytest.approx(size * 0.75**0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("y", "mean", "words"),
+    [
+        (SERIES, SERIES[::-1], "`y` and `mean` have the same labels in another order.*`.reindex_like`.*`.to_numpy"),
+        (PAIRS, PAIRS[::-1], "same labels"),
+        (TABLE, TABLE[::-1], "same labels"),
+        (TABLE, TABLE[["b", "a"]], "same labels"),
+        (GRID, GRID[::-1], "same labels"),
+        (GRID, GRID[:, ::-1], "same labels"),
+        (GRID, GRID.T, r"dimensions in another order, \('lat', 'lon'\) and \('lon', 'lat'\).*`.transpose`"),
+        (GRID.drop_vars(["lat", "lon"]), GRID.T, "dimensions in another order"),
+        (GRID[:, :1], GRID[:, :1].T, "dimensions in another order"),
+    ],
+)
+def test_labels_in_another_order_are_refused(y, mean, words):
+    for score in (metrics.rmse, metrics.mae):
+        with pytest.raises(ValueError, match=words):
+            score(y, mean)
+        assert score(y, y.copy()) == 0.0
+    with pytest.raises(ValueError, match="`y` and `std`"):
+        metrics.nll(y, y, mean)
+
+
+def test_samples_are_compared_by_the_labels_of_their_places():
+    tables = pd.DataFrame([SERIES - 1, SERIES, SERIES + 1]), xr.concat([GRID, GRID + 1], "sample")
+    for y, samples in zip((SERIES, GRID), tables, strict=True):
+        assert np.isfinite(metrics.crps_samples(y, samples)) and np.isfinite(metrics.crps_samples(y, samples[::-1]))
+        with pytest.raises(ValueError, match="`y` and `samples` have the same labels"):
+            metrics.crps_samples(y[::-1], samples)
+    with pytest.raises(ValueError, match="`y` and `samples` have their dimensions"):
+        metrics.crps_samples(GRID.T, tables[1])
+
+
+@pytest.mark.parametrize(
+    ("y", "mean"),
+    [
+        (SERIES, SERIES.to_numpy()),
+        (SERIES.to_list(), SERIES),
+        (SERIES, SERIES.set_axis([5, 2, 9])),
+        (SERIES, SERIES.set_axis(["a", "b", "c"])),
+        (PAIRS, SERIES),
+        (SERIES, xr.DataArray(SERIES.to_numpy(), {"x": [2, 1, 0]})),
+        (GRID, GRID.drop_vars("lat")),
+        (GRID, GRID.rename(lat="y", lon="x")),
+        (TABLE, GRID),
+        (dask.dataframe.from_pandas(TABLE, npartitions=1), TABLE),
+    ],
+)
+def test_values_without_labels_in_common_are_compared_by_position(y, mean):
+    assert metrics.rmse(y, mean) == metrics.rmse(mean, y) == 0.0
 
 
 @pytest.mark.parametrize(

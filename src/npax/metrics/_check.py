@@ -1,3 +1,6 @@
+from itertools import combinations
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -5,8 +8,9 @@ from ..arrays import floats
 
 
 def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.ndarray]:
-    """The arrays in float64, flat: of one shape, not empty, finite and not masked; those named in `positive` above
-    zero."""
+    """The arrays in float64, flat: of one shape and order, not empty, finite and not masked; those named in `positive`
+    above zero."""
+    check_order(**arrays)
     out = {name: floats(value) for name, value in arrays.items()}
     shapes = {name: value.shape for name, value in out.items()}
     if len(set(shapes.values())) > 1:
@@ -20,6 +24,40 @@ def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.n
         if name in positive and value.min() <= 0:
             raise ValueError(f"`{name}` must be above 0, its smallest value is {value.min()}.")
     return [value.ravel() for value in out.values()]
+
+
+def check_order(**arrays: Any) -> None:
+    """**Raises** `ValueError` where labels of pandas or xarray say that values at one position do not belong together:
+    the same dimensions or labels in another order. Other labels say nothing: those of a test split beside 0, 1, 2."""
+    for (a, left), (b, right) in combinations(arrays.items(), 2):
+        left, right = _labels(left), _labels(right)
+        shared = [axis for axis in left if axis in right]
+        if shared != [axis for axis in right if axis in left]:
+            raise ValueError(
+                f"`{a}` and `{b}` have their dimensions in another order, {tuple(left)} and {tuple(right)}: bring them "
+                "into one with `.transpose`, or compare by position with `.to_numpy()`."
+            )
+        if any(_reordered(left[axis], right[axis]) for axis in shared):
+            raise ValueError(
+                f"`{a}` and `{b}` have the same labels in another order: bring them into one with `.reindex_like`, or "
+                "compare by position with `.to_numpy()`."
+            )
+
+
+def _labels(array):
+    """The labels along each axis, as an index of pandas, or `None`. The axes are named in xarray, and counted from the
+    last in pandas, as a table of samples has a first one more than a series. Tables of dask have no labels yet."""
+    if hasattr(array, "dims") and hasattr(array, "coords"):
+        return {dim: array[dim].to_index() if dim in array.coords else None for dim in array.dims}
+    if hasattr(array, "iloc") and not hasattr(array, "compute"):
+        return {n - array.ndim: labels for n, labels in enumerate(array.axes)}
+    return {}
+
+
+def _reordered(a, b):
+    if a is None or b is None or len(a) != len(b) or a.nlevels != b.nlevels or a.equals(b):
+        return False
+    return bool(a.isin(b).all() and b.isin(a).all())
 
 
 def checked_level(level: float) -> float:

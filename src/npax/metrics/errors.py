@@ -11,11 +11,13 @@ def rmse(y: ArrayLike, mean: ArrayLike) -> float:
 
     Pooled: give all values at once. The mean of the RMSEs of several batches is smaller than the RMSE of them all.
 
-    **Shapes:** any, both the same. **Raises** `ValueError` for other shapes, no values or values that are not finite,
-    as all scores here do.
+    **Shapes:** any, both the same. **Raises** `ValueError` for other shapes, no values, values that are not finite, or
+    labels (of pandas, xarray) in another order, as all scores here do; unlabelled values count by position.
     """
     y, mean = checked(y=y, mean=mean)
-    return float(np.sqrt(np.mean(np.square(y - mean))))
+    error = y - mean
+    _, power = np.frexp(np.max(np.abs(error)))  # squares of large values overflow, those of small ones vanish
+    return float(np.ldexp(np.sqrt(np.mean(np.square(np.ldexp(error, -power)))), power))
 
 
 def mae(y: ArrayLike, mean: ArrayLike) -> float:
