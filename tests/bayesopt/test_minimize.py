@@ -4,6 +4,7 @@ import pickle
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 import scipy.stats
@@ -143,6 +144,14 @@ def stop_by_iteration(result):
 def test_a_callback_ends_the_search(callback, small):
     result = minimize(quadratic, [(0, 1)], model=small, callback=callback, random_state=0)
     assert result.nfev == 3 and result.success and "callback" in result.message
+
+
+def test_a_callback_that_cannot_be_called_is_named_before_any_evaluation(small, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users run it
+    asked = []
+    with pytest.raises(TypeError, match="`callback` must be a function of the result so far, or None; got 3"):
+        minimize(asked.append, [(0, 1)], model=small, callback=3)
+    assert not asked
 
 
 @pytest.mark.parametrize("as_array", [np.atleast_1d, jnp.asarray, np.float32, lambda y: int(100 * y)])

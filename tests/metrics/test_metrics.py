@@ -1,4 +1,5 @@
 import dask.dataframe
+import jaxtyping
 import numpy as np
 import pandas as pd
 import pytest
@@ -210,3 +211,11 @@ def test_values_without_labels_in_common_are_compared_by_position(y, mean):
 def test_bad_input_is_named(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("level", [[0.5, 0.9], np.array([0.5]), "0.9", None, np.nan, 1])
+@pytest.mark.parametrize("score", [metrics.coverage, metrics.interval_score])
+def test_a_level_that_is_not_one_number_is_named(score, level, monkeypatch):
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users run it
+    with pytest.raises(ValueError, match="`level` must be one number between 0 and 1"):
+        score([1.0], [1.0], [1.0], level)

@@ -52,6 +52,8 @@ def minimize(
         raise ValueError(
             f"`n_iter`, evaluations after the first `n_init`, must be a whole number, at least 0; got {n_iter!r}."
         )
+    if not (callback is None or callable(callback)):
+        raise TypeError(f"`callback` must be a function of the result so far, or None; got {callback!r}.")
     optimizer = Optimizer(bounds, n_init=n_init, acquisition=acquisition, model=model, random_state=random_state)
     total, message, success = n_init + n_iter, "All evaluations were made.", True
     try:

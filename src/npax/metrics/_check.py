@@ -61,6 +61,10 @@ def _reordered(a, b):
 
 
 def checked_level(level: float) -> float:
-    if not 0 < level < 1:
-        raise ValueError(f"`level` must be between 0 and 1, both excluded, got {level}; 0.95 is usual.")
+    number = np.asarray(level)
+    if number.shape or number.dtype.kind not in "iuf" or not 0 < number < 1:
+        raise ValueError(
+            f"`level` must be one number between 0 and 1, both excluded, got {level!r}; 0.95 is usual. "
+            "`calibration_curve` takes several."
+        )
     return level
