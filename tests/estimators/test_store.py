@@ -188,6 +188,20 @@ def test_coordinates_that_are_not_in_memory(small, whole, tmp_path):
         npax.interpolate(observations(), curved, y="temp", model=small, store=tmp_path / "map.zarr")
 
 
+def test_coordinates_stay_coordinates(tiny, tmp_path):
+    """Those that are no dimensions too, text among them, for whoever opens the store."""
+    lon, lat = np.meshgrid(GRID["lon"], GRID["lat"])
+    coords = {"lon": (("j", "i"), lon), "lat": (("j", "i"), lat), "time": np.datetime64("2020-01-01", "ns")}
+    coords |= {"j": np.array([f"row {j}" for j in range(len(lat))]), "region": "east", "depth": ("level", [0.0, 5.0])}
+    curved = xr.Dataset(coords=coords, attrs={"title": "a map"})
+    for name, target in (("map.zarr", curved), ("lazy.zarr", curved.chunk({"j": 5}))):
+        expected = npax.interpolate(observations(), curved, y="temp", model=tiny)
+        npax.interpolate(observations(), target, y="temp", model=tiny, store=tmp_path / name)
+        found = xr.open_zarr(tmp_path / name)
+        assert set(found.coords) == set(coords) and found.attrs["title"] == "a map"
+        xr.testing.assert_allclose(found.drop_attrs(), expected.drop_attrs(), rtol=1e-5)
+
+
 def test_attributes_of_netcdf(small, tmp_path):
     """They are numbers of NumPy; and those of how observations are stored say nothing of predictions."""
     given = {"units": "K", "valid_min": np.float32(-5), "valid_range": np.array([-5.0, 40.0], np.float32)}

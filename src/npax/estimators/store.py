@@ -19,6 +19,8 @@ BLOCK = 2**16
 """Places predicted and written at a time."""
 REQUEST, BLOCKS, DONE = f"{OWN}request", f"{OWN}blocks", f"{OWN}blocks_done"
 """The attributes of the store that say what was asked for, and how much of it is there."""
+TEXT = np.dtypes.StringDType()
+"""How text is written: of a fixed length it has no specification in format 3."""
 
 
 class Store:
@@ -99,14 +101,17 @@ class Store:
         frame = frame.assign_attrs({REQUEST: digest, BLOCKS: self.count, DONE: 0})
         empty = da.full(tuple(self.grid.sizes.values()), np.nan, chunks=-1)
         columns: dict[Any, Any] = {name: (tuple(self.grid.sizes), empty, given) for name, given in variables}
-        answers = xr.Dataset(columns, attrs=frame.attrs)
+        answers = xr.Dataset(columns)
+        text = {name: {"dtype": TEXT} for name, variable in frame.variables.items() if variable.dtype.kind == "U"}
         try:
             with replaced(self.path) as partial, warnings.catch_warnings():
                 # format 3 does not have this copy of all metadata; xarray looks for it
                 warnings.filterwarnings("ignore", message="Consolidated metadata")
-                frame.to_zarr(partial, mode="w", zarr_format=3, consolidated=False)
                 chunks = {name: {"chunks": lengths} for name in self.names}
-                answers.to_zarr(partial, mode="a", compute=False, encoding=chunks, consolidated=True)
+                new: dict[str, Any] = {"mode": "w", "zarr_format": 3, "consolidated": False}
+                answers.to_zarr(partial, **new, compute=False, encoding=chunks)
+                # last, for it says of the whole group which variables are coordinates
+                frame.to_zarr(partial, mode="a", encoding=text, consolidated=True)
         except OSError:
             if not self.path.exists():  # or another process has made it in the meantime
                 raise
