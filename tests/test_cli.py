@@ -271,11 +271,11 @@ def test_points_across_the_date_line_are_drawn_the_short_way(observations, weigh
     points = pd.DataFrame({"lon": [179.0, -179.0, -178.5], "lat": [1.0, 2.0, 1.5]})
     points.to_csv(tmp_path / "points.csv", index=False)
     drawn, scattered = [], npax.plot.scattered
-    monkeypatch.setattr("npax.plot.scattered", lambda lon, *rest, **style: drawn.append(lon) or scattered(lon, *rest))
+    monkeypatch.setattr("npax.plot.scattered", lambda *a, **style: drawn.append(scattered(*a, **style)) or drawn[0])
     args = ["--at", tmp_path / "points.csv", "--coords", "latlon", "--plot", tmp_path / "map.png"]
     result = predict(observations, weights, *args)
     assert result.exit_code == 0, result.output
-    np.testing.assert_allclose(drawn, [[179, 181, 181.5]])
+    np.testing.assert_allclose(drawn[0].axes[0].collections[0].get_offsets()[:, 0], [179, 181, 181.5])
 
 
 def test_grids_of_any_size_are_written_block_by_block(observations, weights, tmp_path, monkeypatch):

@@ -111,6 +111,14 @@ def test_two_panels(coords):
     assert len(dots.axes) == 4 and [ax.get_xlabel() for ax in dots.axes[2:]] == ["mean", "standard deviation"]
 
 
+@pytest.mark.parametrize(("coords", "drawn"), [("latlon", [179, 181, 178]), ("planar", [179, -179, 178])])
+def test_points_across_the_date_line_are_one_region(coords, drawn):
+    figure = plot.scattered([179, -179, 178], [0, 1, 2], [1, 2, 3], [1, 1, 1], coords=coords)
+    for ax in figure.axes[:2]:
+        np.testing.assert_array_equal(ax.collections[0].get_offsets()[:, 0], drawn)
+        assert np.ptp(ax.get_xlim()) < 1.1 * np.ptp(drawn)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..data import is_land
 from ..files import replaced
-from .tables import unwrapped
 
 
 def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
@@ -41,7 +40,6 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
         ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
     else:
         across, down, mean, std = (np.ravel(a) for a in (*places, mean, std))
-        across = unwrapped(across) if coords == "latlon" else across
         style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
         figure = scattered(across, down, mean, std, **style)
     _save(figure, path)

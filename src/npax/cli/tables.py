@@ -19,11 +19,10 @@ from ..data.tables import (
     xr,
 )
 from ..files import replaced
+from ..longitudes import unwrapped
 
 MOST_CELLS = 50_000_000
 """Of a grid that is held in memory."""
-SHORTER = 60.0
-"""Degrees by which another way round the globe must be shorter than the one that longitudes are written in."""
 
 
 def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
@@ -88,21 +87,6 @@ def regular_grid(
         lon, lat = axes.values()
         axes = {x[0]: lon[lon - lon[0] < 360 - 1e-9], x[1]: lat[np.abs(lat) <= 90 + 1e-9]}
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
-
-
-def unwrapped(lon: np.ndarray) -> np.ndarray:
-    """Longitudes on the shorter arc: counted on from the end of the largest gap between them."""
-    known = lon[np.isfinite(lon)]
-    if not len(known):
-        return lon
-    order = np.argsort(known % 360.0)
-    around = (known % 360.0)[order]
-    gaps = np.append(around[1:], around[0] + 360.0) - around
-    widest = int(np.argmax(gaps))
-    if 360.0 - gaps[widest] > np.ptp(known) - SHORTER:
-        return lon
-    first = known[order[(widest + 1) % len(known)]]
-    return first + (lon - first) % 360.0
 
 
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:

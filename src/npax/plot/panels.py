@@ -2,6 +2,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from ..longitudes import unwrapped
 from .field import field, points
 from .world import world
 
@@ -54,7 +55,13 @@ def scattered(
     units: str = "",
     axes: tuple[str, str] = ("x", "y"),
 ) -> Figure:
-    """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std [n]`."""
+    """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std [n]`.
+
+    Of longitudes and latitudes (`coords="latlon"`), points on both sides of the date line are one region: longitudes
+    go on beyond 180 there.
+    """
+    if coords == "latlon":
+        x = unwrapped(np.asarray(x, float))
 
     def draw(ax, values, cmap):
         ax.set(xlabel=axes[0], ylabel=axes[1])
