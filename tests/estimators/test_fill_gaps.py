@@ -13,6 +13,7 @@ import untrained
 import xarray as xr
 
 import npax
+from npax.estimators.fill import picture_dims
 from npax.inference import fill
 from npax.training import Finetuned
 
@@ -131,6 +132,37 @@ def test_time_is_no_side_of_a_picture(field, model):
     with pytest.raises(ValueError, match=r"`dims` must be two dimensions of `field`, got \['lat'\]"):
         npax.fill_gaps(flat.squeeze("level").expand_dims("month"), model=model)
     assert npax.fill_gaps(flat, dims=("lat", "time"), model=model).sst_mean.dims == ("lat", "time", "level")
+
+
+@pytest.mark.parametrize(
+    ("dims", "attrs", "picture"),
+    [
+        (("lat", "lon", "band"), {}, ("lat", "lon")),
+        (("time", "Longitude", "LATITUDE", "depth"), {}, ("Longitude", "LATITUDE")),
+        (("y", "x", "band"), {}, ("y", "x")),
+        (("i", "j", "k"), {"i": {"units": "degrees_north"}, "j": {"standard_name": "longitude"}}, ("i", "j")),
+        (("i", "j", "k"), {"i": {"axis": "Y"}, "j": {"standard_name": "projection_x_coordinate"}}, ("i", "j")),
+        (("lat", "lon", "x", "y"), {}, ("lat", "lon")),
+        (("lat", "i", "band"), {}, ("i", "band")),
+        (("lat", "lon", "band"), {"band": {"units": "degrees_east"}}, ("lon", "band")),
+        (("x", "i", "band"), {"x": {"axis": "Y"}}, ("i", "band")),
+    ],
+)
+@pytest.mark.parametrize("coordinates", [True, False])
+def test_a_picture_is_a_map_wherever_one_is_found(coordinates, dims, attrs, picture):
+    field = xr.DataArray(np.zeros((3, 4, 5, 6)[: len(dims)]), dims=dims)
+    if coordinates or attrs:
+        axes = {dim: (dim, np.arange(size), attrs.get(dim, {})) for dim, size in field.sizes.items()}
+        field = field.assign_coords(axes)
+    assert picture_dims(field) == picture
+
+
+def test_a_stack_of_bands_is_filled_band_by_band(field, model):
+    """Though the bands come last."""
+    bands = field[:2].rename(time="band").assign_coords(band=[1, 2])
+    expected = npax.fill_gaps(bands, model=model).sst_mean
+    last = npax.fill_gaps(bands.transpose("lat", "lon", "band"), model=model).sst_mean
+    assert np.array_equal(last.transpose(*expected.dims), expected)
 
 
 def test_months_and_rounded_coordinates_are_even(field, model):

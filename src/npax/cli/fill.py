@@ -36,7 +36,9 @@ def fill(
     dims: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            help="The two dimensions of a picture.", metavar="ROWS COLUMNS", show_default="the last two not of time"
+            help="The two dimensions of a picture.",
+            metavar="ROWS COLUMNS",
+            show_default="those of a map, else the last two not of time",
         ),
     ] = None,
     noise: Noise = True,

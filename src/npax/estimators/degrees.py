@@ -1,4 +1,4 @@
-"""Longitudes and latitudes that are taken for a plane."""
+"""Longitudes and latitudes: how they are recognised, and a warning where they are taken for a plane."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -9,7 +9,8 @@ from ..warn import warn
 
 LONGITUDE, LATITUDE = ("lon", "longitude"), ("lat", "latitude")
 EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e")
-"""Units of longitudes."""
+NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n")
+"""Units of longitudes and latitudes."""
 SHRINKS = 0.2
 """By how much the length of a degree of longitude may differ among observations that are taken for a plane."""
 
@@ -26,9 +27,19 @@ class PlanarDegrees(UserWarning):
 
 
 def is_longitude(coordinate: Any) -> bool:
-    """Whether a coordinate of xarray's is one, by its units or its name."""
-    units = str(coordinate.attrs.get("units", "")).lower()
-    return coordinate.dtype.kind in "iuf" and (units in EAST or str(coordinate.name).lower() in LONGITUDE)
+    """Whether a coordinate of xarray's is one, by its units, standard name or name."""
+    return is_called(coordinate, (*LONGITUDE, *EAST))
+
+
+def is_latitude(coordinate: Any) -> bool:
+    """The same for latitudes."""
+    return is_called(coordinate, (*LATITUDE, *NORTH))
+
+
+def is_called(coordinate: Any, words: Sequence[str]) -> bool:
+    """Whether a coordinate of numbers has one of these words for its name, units, standard name or axis."""
+    given = (coordinate.name, *(coordinate.attrs.get(key) for key in ("units", "standard_name", "axis")))
+    return coordinate.dtype.kind in "iuf" and any(str(word).lower() in words for word in given)
 
 
 def refuse_latitude_first(x: Sequence[Hashable]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Sequence
 from numbers import Integral
 from pathlib import Path
@@ -16,7 +17,7 @@ from ..serialise import load
 from ..training import finetune_pictures
 from ..warn import warn
 from .dates import are_dates, refuse_dates
-from .degrees import LONGITUDE, is_longitude
+from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
 from .grid import moment_attributes, refuse_taken, require, xarray
 from .missing import refuse_marks, refuse_undecoded
 
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 TIMES = ("time", "t", "date", "month", "year", "step")
 """What a dimension is called that is none of a picture's, unless one says so; as one that has dates."""
+ACROSS = ("x", "projection_x_coordinate", "rlon", "grid_longitude")
+DOWN = ("y", "projection_y_coordinate", "rlat", "grid_latitude")
+"""What the coordinates of a map that is projected or turned are called: names, axes and standard names."""
 UNEVEN = 0.1
 """How much the steps between coordinates may differ, as a share of their median: months may."""
 ROUND = 128
@@ -57,7 +61,8 @@ def fill_gaps(
     - `field`: a DataArray, or a Dataset with the variable `y` (or only one), on an evenly spaced grid. Chunked by dask
       it is filled lazily, a picture at a time, under any scheduler. Several variables take a call each; `xarray.merge`
       joins them.
-    - `dims`: the two dimensions of a picture; default: both, or of more the last two that are not of time.
+    - `dims`: the two dimensions of a picture; default: both, or of more those of a map (longitude and latitude, or x
+      and y, by their names, units, standard names or axes), or else the last two that are not of time.
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
     - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
@@ -153,12 +158,25 @@ def fill_gaps(
 
 
 def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
-    """The last two dimensions that are not of time, if there are others than two; fewer where there are fewer."""
+    """Both dimensions, or of more those of a map, or else the last two that are not of time; fewer where there are
+    fewer."""
+    if len(field.dims) == 2:
+        return field.dims
+    return _map_dims(field) or tuple(dim for dim in field.dims if not _of_time(field, dim))[-2:]
 
-    def of_time(dim):
-        return str(dim).lower() in TIMES or (dim in field.coords and are_dates(field[dim][:1]))
 
-    return tuple(dim for dim in field.dims if len(field.dims) == 2 or not of_time(dim))[-2:]
+def _map_dims(field):
+    """The dimensions of longitude and latitude, or of x and y, where there is one of each; in their order."""
+    is_x, is_y = (functools.partial(is_called, words=words) for words in (ACROSS, DOWN))
+    for kinds in ((is_longitude, is_latitude), (is_x, is_y)):
+        east, north = ([dim for dim in field.dims if is_kind(field.coords[dim])] for is_kind in kinds)
+        if len(east) == len(north) == 1 and east != north:
+            return tuple(dim for dim in field.dims if dim in (*east, *north))
+    return ()
+
+
+def _of_time(field, dim):
+    return str(dim).lower() in TIMES or (dim in field.coords and are_dates(field[dim][:1]))
 
 
 def _goes_round(field, dim):
