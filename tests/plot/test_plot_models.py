@@ -22,8 +22,10 @@ def test_samples_are_lines_in_the_order_of_x(ax):
     assert drawn == [[[0, 0], [1, 1], [2, 2]], [[0, 0], [1, 2], [2, 4]]]
     plot.samples(ax, x, np.array([[[2.0], [0.0], [1.0]]]))  # as `npax.sample` gives them
     assert ax.lines[-1].get_xydata().tolist() == drawn[0]
-    with pytest.raises(ValueError, match=r"`y` must be \[samples, 3\].*got \(3,\)"):
+    with pytest.raises(ValueError, match=r"`y` must be \[samples, 3\].*got \(3,\).$"):
         plot.samples(ax, x, x)
+    with pytest.raises(ValueError, match=r"one row per function.*got \(3, 2\). Pass `y.T`.*`sample_y`"):
+        plot.samples(ax, x, np.ones((3, 2)))
 
 
 def test_task_panels_share_the_colours_of_values():

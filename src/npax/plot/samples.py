@@ -6,12 +6,17 @@ from numpy.typing import ArrayLike
 def samples(ax: Axes, x: ArrayLike, y: ArrayLike, *, color: str = "C0", label: str | None = "samples") -> None:
     """Functions drawn from a 1-D prediction, as thin lines; goes well over `posterior`.
 
-    **Shapes:** `x [n]`, in any order; `y [samples n]`, or `[samples n 1]` as `npax.sample` gives them.
+    **Shapes:** `x [n]`, in any order; `y [samples n]`, or `[samples n 1]` as `npax.sample` gives them: one row per
+    function. `NeuralProcessRegressor.sample_y` gives one column per function: pass its transpose, `y.T`.
     """
     x, y = np.asarray(x, float).ravel(), np.asarray(y, float)
     y = y[..., 0] if y.ndim == 3 and y.shape[2] == 1 else y
     if y.ndim != 2 or y.shape[1] != x.size:
-        raise ValueError(f"`y` must be [samples, {x.size}], one row per function over the {x.size} `x`, got {y.shape}.")
+        turned = y.ndim == 2 and y.shape[0] == x.size
+        remedy = " Pass `y.T`: one column per function is what `sample_y` gives." if turned else ""
+        raise ValueError(
+            f"`y` must be [samples, {x.size}], one row per function over the {x.size} `x`, got {y.shape}.{remedy}"
+        )
     order = np.argsort(x)
     lines = ax.plot(x[order], y[:, order].T, color=color, linewidth=0.8, alpha=min(1.0, 0.25 + 2 / max(len(y), 1)))
     if lines and label:
