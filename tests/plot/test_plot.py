@@ -126,6 +126,8 @@ def test_points_across_the_date_line_are_one_region(coords, drawn):
         (lambda ax: plot.world(ax, LON * 2, LAT, np.zeros((18, 36))), "within 360"),
         (lambda ax: plot.field(ax, [], [1.0, 2.0], np.zeros((2, 0))), "at least one column and one row, got 0 and 2"),
         (lambda ax: plot.field(ax, [1.0, 2.0], [1.0, 2.0], np.zeros((2, 2)), coords="x"), "planar"),
+        (lambda ax: plot.field(ax, [1.0, np.nan], [1.0, 2.0], np.zeros((2, 2))), "`x` and `y` must be finite"),
+        (lambda ax: plot.world(ax, [1.0, 2.0], [1.0, np.inf], np.zeros((2, 2))), "`x` and `y` must be finite"),
         (lambda ax: plot.points(ax, [1.0], [1.0, 2.0], [1.0]), "one length"),
         (lambda ax: plot.points(ax, [1.0, np.nan], [1.0, 2.0], [1.0, 2.0]), "`x` and `y` must be finite"),
         (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], truth=[1.0, 2.0]), "`truth` .*, 1; got 2"),

@@ -21,6 +21,8 @@ def checked_grid(x, y, values):
         )
     if not values.size:
         raise ValueError(f"A map needs at least one column and one row, got {x.size} and {y.size}.")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise ValueError("`x` and `y` must be finite, got NaN or infinity: leave these columns and rows out.")
     across, down = np.argsort(x), np.argsort(y)
     return x[across], y[down], values[np.ix_(down, across)]
 
