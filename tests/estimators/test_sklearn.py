@@ -116,10 +116,21 @@ def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     X, y = rng.uniform(size=(50, 1)), np.arange(50.0)
     assert reg.fit(X, y).strategy_ == "exact"
     exact = reg.predict(X)
-    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "choose", lambda nc, nt, size: "tiled")
+    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "choose", lambda nc, nt, size, reach: "tiled")
     assert np.allclose(reg.predict(X), exact, atol=1e-3) and reg.strategy_ == "tiled"  # a tile holds all 50
     reg.set_params(strategy="exact").predict(X)
     assert reg.strategy_ == "exact"
+
+
+def test_a_long_series_is_seen_in_its_details(rng):
+    """Eighty periods: the whole of them in [-2, 2] is finer than the shipped model resolves."""
+    x = rng.random((800, 1))
+    y = np.sin(160 * np.pi * x[:, 0]) + 0.1 * rng.normal(size=800)
+    reg = npax.NeuralProcessRegressor().fit(x[:700], y[:700])
+    assert reg.strategy_ == "tiled"
+    assert npax.metrics.rmse(y[700:], reg.predict(x[700:])) < 0.3
+    raw = npax.NeuralProcessRegressor(normalize=False).fit(x[:700], y[:700])
+    assert raw.strategy_ == "exact"  # a tile would not show it larger
 
 
 def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
@@ -205,7 +216,7 @@ def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeyp
     X, y, _ = data
     module = importlib.import_module("npax.estimators.sklearn")
     tiled = module.Tiled
-    monkeypatch.setattr(module, "choose", lambda nc, nt, size: "exact" if nt == 1 else "tiled")
+    monkeypatch.setattr(module, "choose", lambda nc, nt, size, reach: "exact" if nt == 1 else "tiled")
     reg.fit(X[:1], y[:1])
 
     def slow(*args, **options):

@@ -1,8 +1,10 @@
 import itertools
 
+import numpy as np
 import pytest
 
-from npax.inference.strategy import CHEAP, EXACT_UP_TO, choose, exact_work, tiled_work
+from npax.inference import Planar
+from npax.inference.strategy import CHEAP, CLOSE, EXACT_UP_TO, choose, exact_work, tile_reach, tiled_work
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,24 @@ def test_work_grows_and_small_contexts_are_one_tile():
             work(1000, a) < work(1000, b) and work(a, 1000) <= work(b, 1000) for a, b in itertools.pairwise(sizes)
         )
     assert exact_work(EXACT_UP_TO, 1) < CHEAP
+
+
+def test_tiles_that_reach_no_farther_than_a_part_of_the_whole_see_more():
+    assert choose(1000, 1000, 128, CLOSE) == "exact"
+    assert choose(1000, 1000, 128, 0.99 * CLOSE) == "tiled"
+
+
+def test_the_reach_of_a_tile_is_the_distance_to_its_farthest_place(rng):
+    line = np.linspace(-2, 2, 401)[:, None]
+    assert np.isclose(tile_reach(line, 101), 0.5)  # 50 on each side, and itself
+    assert tile_reach(np.repeat(line, 3, axis=0), 101) == tile_reach(line, 101)
+    assert tile_reach(line, 401) == np.inf and tile_reach(line[:0], 8) == np.inf
+    cluster = np.concatenate([0.01 * rng.random((300, 2)), 10 * rng.random((10, 2))])
+    assert tile_reach(Planar().frame(cluster)(cluster), 128) < 0.01 * CLOSE
+
+
+@pytest.mark.parametrize(("d", "turn"), [(1, 320), (2, 1000)])
+def test_as_documented_for_places_that_are_spread_evenly(d, turn, rng):
+    for n in (int(0.8 * turn), int(1.25 * turn)):
+        x = 4 * rng.random((n, d)) - 2
+        assert choose(n, 100, 128, tile_reach(x, 128)) == ("exact" if n < turn else "tiled")

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arrays import floats
-from ..inference import Exact, Tiled, choose, coordinates
+from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import covariance, joint_samples
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
@@ -49,8 +49,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
       model's likelihood does not predict over all real numbers are never standardised.
     - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
-      those of its neighbourhood, for any number of observations; `"auto"`, exact up to 2,000 observations unless
-      that is more work than tiles, by `npax.inference.choose`.
+      those of its neighbourhood, for any number of observations; `"auto"`, exact for few observations, up to
+      2,000 where they are spread evenly over a volume, 1,000 in the plane, 320 on a line, by `npax.inference.choose`.
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
@@ -277,14 +277,19 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _keep(self, X, y):
         system = coordinates(self.coords_)
-        self._surroundings = system.surroundings(system.positions(X))
+        positions = system.positions(X)
+        self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
+        if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
+            self._tile_reach = tile_reach(system.frame(positions)(positions), self.tile_size)
         self.X_, self.y_, self._predictors = X, y, {}
         self._predictor(len(X))
         return self
 
     def _predictor(self, nt) -> Exact | Tiled:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
-        strategy = choose(len(self.X_), nt, self.tile_size) if self.strategy == "auto" else self.strategy
+        strategy = self.strategy
+        if strategy == "auto":
+            strategy = choose(len(self.X_), nt, self.tile_size, self._tile_reach)
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
             context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords_)

@@ -15,5 +15,5 @@ from .normalise import (
     coordinates as coordinates,
 )
 from .predict import Exact as Exact, Prediction as Prediction
-from .strategy import choose as choose
+from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
 from .tile import Tiled as Tiled

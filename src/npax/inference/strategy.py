@@ -1,9 +1,15 @@
 """Exact or tiled: by the accuracy and the estimated work of each."""
 
+import numpy as np
+from scipy.spatial import KDTree
+
+from .normalise import HALF_SPAN
 from .tile import SHARE
 
 EXACT_UP_TO = 2000
 """Observations beyond which tiles are more accurate: the shipped model has learned from up to 1,024 at once."""
+CLOSE = 0.4 * HALF_SPAN
+"""Tiles that reach no farther see so much finer detail that they are more accurate."""
 TOKEN = 200
 """What the network costs for a point that attends to nothing, in pairs of points."""
 REACHED = 1.7
@@ -14,18 +20,31 @@ CHEAP = 5_000_000
 """Pairs that take a second at most on two CPU cores: no reason to leave the exact answer."""
 
 
-def choose(nc: int, nt: int, size: int) -> str:
+def choose(nc: int, nt: int, size: int, reach: float = np.inf) -> str:
     """`"exact"` or `"tiled"` for `nc` observations, `nt` targets and tiles of `size` observations.
 
-    Exact up to 2,000 observations, unless it is much work and more than that of the tiles (1,500 to 2,000
-    observations and more than about 15,000 targets); tiled beyond. Memory decides nothing: that of tiles is bounded,
-    and 2,000 observations take 12 MB.
+    Exact up to 2,000 observations, unless tiles reach (`tile_reach`) less than two fifths of the way to the ends, or it
+    is much work and more than that of the tiles (1,500 to 2,000 observations and more than about 15,000 targets); tiled
+    beyond. With tiles of 128 that is so from about 320 observations on a line and 1,000 in the plane, spread evenly,
+    and of fewer that lie in clusters: what varies between neighbours there is finer than a model resolves that sees
+    the whole at once. Memory decides nothing: that of tiles is bounded, and 2,000 observations take 12 MB.
 
-    The constants are measured: `benchmarks/strategy.py`, whose table says where each strategy is faster and where
+    The constants are measured: `benchmarks/strategy.py`, whose tables say where each strategy is faster and where
     it is more accurate.
     """
     work = exact_work(nc, nt)
-    return "exact" if nc <= EXACT_UP_TO and work <= max(CHEAP, tiled_work(nc, nt, size)) else "tiled"
+    exact = nc <= EXACT_UP_TO and reach >= CLOSE and work <= max(CHEAP, tiled_work(nc, nt, size))
+    return "exact" if exact else "tiled"
+
+
+def tile_reach(positions: np.ndarray, size: int) -> float:
+    """How far away the farthest of the `size` places is that are seen from the median one of `positions [n d]`;
+    infinite where there are no more places than that.
+
+    Positions are those of a `Frame`, in [-2, 2]; places that are observed more than once count once.
+    """
+    places = np.unique(positions, axis=0)
+    return float(np.median(KDTree(places).query(places, [size])[0])) if len(places) > size else np.inf
 
 
 def exact_work(nc: int, nt: int) -> int:
