@@ -44,7 +44,10 @@ def tile_reach(positions: np.ndarray, size: int) -> float:
     Positions are those of a `Frame`, in [-2, 2]; places that are observed more than once count once.
     """
     places = np.unique(positions, axis=0)
-    return float(np.median(KDTree(places).query(places, [size])[0])) if len(places) > size else np.inf
+    if len(places) <= size:
+        return np.inf
+    distances = KDTree(places).query(places, size)[0].reshape(len(places), size)
+    return float(np.median(distances[:, -1]))
 
 
 def exact_work(nc: int, nt: int) -> int:
