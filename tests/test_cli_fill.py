@@ -54,6 +54,22 @@ def test_maps_have_longitudes_across(field, weights, tmp_path, monkeypatch):
     refused(run("fill", turned, *options), "`--coords latlon` draws a map", "they are lat, lon")
 
 
+def test_the_first_picture_that_holds_anything_is_drawn_and_told(field, weights, tmp_path, monkeypatch):
+    from npax.cli import _draw
+
+    drawn, stack = [], tmp_path / "stack.nc"
+    monkeypatch.setattr(_draw, "draw_grid", lambda filled, *_: drawn.append(filled.sst_mean))
+    options = ("--plot", tmp_path / "a.png", "--model", weights)
+    days = np.array(["2020-01-01", "2020-01-02"], "M8[D]").astype("M8[ns]")
+    xr.load_dataset(field).assign_coords(time=days).pipe(lambda sst: sst.where(sst.time > days[0])).to_netcdf(stack)
+    assert "(time 2020-01-02 00:00:00)" in run("fill", stack, *options).output and drawn[0].notnull().all()
+    bands = xr.load_dataset(stack).rename(time="band").drop_vars("band").transpose("lat", "lon", "band")
+    bands.to_netcdf(stack, mode="w")
+    assert "(band 1)" in run("fill", stack, *options).output and drawn[1].notnull().all()
+    bands.where(False).to_netcdf(stack, mode="w")
+    assert "(band 0)" in run("fill", stack, *options).output and drawn[2].isnull().all()
+
+
 def test_stores_of_the_older_format_are_read_and_written_anew(field, weights, tmp_path):
     xr.load_dataset(field).chunk(lat=5).to_zarr(tmp_path / "old.zarr", zarr_format=2, consolidated=True)
     output = tmp_path / "filled.zarr"

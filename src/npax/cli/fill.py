@@ -17,7 +17,8 @@ def fill(
         Path | None, typer.Option("-o", "--output", help="What to write: .nc or .zarr.", show_default=False)
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="A drawing of the first picture: .png, .pdf, .svg.", show_default=False)
+        Path | None,
+        typer.Option(help="A drawing of the first picture that is not empty: .png, .pdf, .svg.", show_default=False),
     ] = None,
     coords: Annotated[
         Coords, typer.Option(help="What the drawing is of; latlon: a map. The answer does not depend on it.")
@@ -86,12 +87,24 @@ def fill(
             out.print(f"filled: {output}", soft_wrap=True)
         if plot is not None:
             down, across = map(str, drawn)
-            first = {dim: 0 for dim in filled.dims if dim not in (down, across)}
+            first = _first(filled[f"{y}_mean"], (down, across))
             rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())
             observed = places(filled, across)[columns], places(filled, down)[rows]
             draw_grid(filled.isel(first), (across, down), y, coords.value, plot, observed)
-            out.print(f"picture: {plot}", soft_wrap=True)
+            out.print(f"picture: {plot}{_which(filled, first)}", soft_wrap=True)
         err.print(f"{int(seen.sum()):,} of {seen.size:,} pixels were seen.")
+
+
+def _first(filled, dims):
+    """Where in a stack the first picture is that holds anything; the first of all where none does."""
+    holds = filled.notnull().any(dims)
+    return {dim: int(index) for dim, index in holds.argmax(holds.dims).items()}
+
+
+def _which(filled, index):
+    """The places in a stack, by their coordinates where there are any."""
+    found = (f"{dim} {filled.get_index(dim)[i]}" for dim, i in index.items())
+    return f" ({', '.join(found)})" if index else ""
 
 
 def _north_and_east(field, dims):
