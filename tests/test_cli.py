@@ -168,11 +168,42 @@ def test_rows_that_end_with_a_comma_keep_their_columns(observations, weights, tm
     refused(result, "obs.csv' cannot be read as a table: its rows have more values than its first line has names")
 
 
-@pytest.mark.parametrize("mark", [";", "\t"])
-def test_other_marks_than_commas_are_named(mark, observations, weights, tmp_path):
+@pytest.mark.parametrize(("mark", "word"), [(";", "';'"), ("\t", "tabs"), (" ", "spaces"), ("   ", "spaces")])
+def test_other_marks_than_commas_are_named(mark, word, observations, weights, tmp_path):
     observations.write_text(observations.read_text().replace(",", mark).replace(".", ","))
     result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.nc")
-    refused(result, f"its columns are divided by {'tabs' if mark != ';' else repr(mark)}, and npax reads commas.")
+    refused(result, f"its columns are divided by {word}, and npax reads commas.")
+    if mark.strip():
+        observations.write_text(observations.read_text().replace("name", "depth, m"))
+        refused(predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.nc"), f"divided by {word}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lon, lat, t\n1, 2, 3\n4, , 6\n",
+        ' lon ,lat ,"t"\r\n1,2,3\r\n4,,6\r\n',
+        "# two floats\nlon,lat,t\n1,2,3\n4,,6\n",
+        '\n# 5" of rain, #2\n\n#\nlon,lat,t\n\n1,2,3\n4,,6\n',
+        "\ufeff# two floats\nlon,lat,t\n1,2,3,\n4,,6,\n",
+    ],
+)
+def test_spaces_and_comments_are_no_part_of_a_table(text, tmp_path):
+    (tmp_path / "floats.csv").write_text(text, encoding="utf-8", newline="")
+    expected = pd.DataFrame({"lon": [1, 4], "lat": [2, np.nan], "t": [3, 6]})
+    pd.testing.assert_frame_equal(read(tmp_path / "floats.csv"), expected)
+
+
+def test_names_in_a_comment_are_asked_for(tmp_path):
+    (tmp_path / "floats.csv").write_text("# lon,lat,t\n1,2,3\n4,5,6\n")
+    with pytest.raises(ValueError, match=r"first line is '1,2,3': write the names there, without '#'"):
+        read(tmp_path / "floats.csv")
+
+
+def test_a_table_of_commas_may_have_other_marks_in_its_names_and_texts(tmp_path):
+    for text in ('lon,"depth; m"\n1,2\n', "sea water,lon\na b,2\n", "water depth\n3\n"):
+        (tmp_path / "floats.csv").write_text(text)
+        assert len(read(tmp_path / "floats.csv")) == 1
 
 
 @pytest.mark.filterwarnings("ignore::npax.estimators.DroppedRows")

@@ -46,23 +46,46 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
 
 def _read_csv(path):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = file.readline()
-    for mark, name in ((";", "';'"), ("\t", "tabs")):
-        if mark in first and "," not in first:
-            raise ValueError(
-                f"its columns are divided by {name}, and npax reads commas. Write it anew: "
-                f"`pandas.read_csv(path, sep={mark!r}).to_csv(path, index=False)`, with `decimal=','` where numbers "
-                "have decimal commas."
-            )
-    with warnings.catch_warnings():
+    above, names, row = _first_lines(path)
+    _refuse_other_marks(names, row)
+    if above and all(_is_number(name) for name in names.split(",")):
+        raise ValueError(f"below the comments its first line is '{names.strip()}': write the names there, without '#'.")
+    with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
+        for _ in range(above):
+            file.readline()
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(path, index_col=False)
+            table = pd.read_csv(file, index_col=False, skipinitialspace=True)
         except pd.errors.ParserWarning as warning:
             raise ValueError(
                 "its rows have more values than its first line has names. Name every column, that of row names too."
             ) from warning
+    return table.rename(columns=str.strip)
+
+
+def _first_lines(path):
+    """How many comments and empty lines stand above, the line of names, and the one below it."""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        above, names = 0, file.readline()
+        while names.startswith("#") or names.isspace():
+            above, names = above + 1, file.readline()
+        return above, names, file.readline()
+
+
+def _refuse_other_marks(names, row):
+    commas = names.count(",")
+    spaced = commas == 0 and len(names.split()) == len(row.split()) > 1
+    for mark, word, divides in (
+        (";", "';'", names.count(";") > commas),
+        ("\t", "tabs", names.count("\t") > commas),
+        (r"\s+", "spaces", spaced),
+    ):
+        if divides:
+            raise ValueError(
+                f"its columns are divided by {word}, and npax reads commas. Write it anew: "
+                f"`pandas.read_csv(path, sep={mark!r}).to_csv(path, index=False)`, with `decimal=','` where numbers "
+                "have decimal commas."
+            )
 
 
 def _with_levels(table):
