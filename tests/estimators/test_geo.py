@@ -246,6 +246,17 @@ def test_refusals(table, points, small):
         interpolate([1, 2], table, small)
 
 
+def test_columns_of_several_levels_are_refused_with_what_makes_them_one(table, tiny):
+    levels = table.set_axis(pd.MultiIndex.from_product([["sea"], table.columns]), axis=1)
+    for y in (("sea", "temp"), [("sea", "temp")]):
+        with pytest.raises(ValueError, match=r"of `observations` must .* got 2 levels, as in \('sea', 'lon'\)\. Join"):
+            npax.interpolate(levels, table, [("sea", "lon"), ("sea", "lat")], y, model=tiny)
+    with pytest.raises(ValueError, match="The columns of `target` must have one name each, got 2 levels"):
+        interpolate(table, levels, tiny)
+    levels.columns = ["_".join(map(str, names)) for names in levels.columns]
+    npax.interpolate(levels, levels, ["sea_lon", "sea_lat"], "sea_temp", model=tiny)
+
+
 def test_what_is_missing_or_text_is_refused_by_column(table, tiny):
     east = pd.Series(pd.array(np.arange(40), "Int64")).where(np.arange(40) != 7)
     for missing in (table.assign(lon=table["lon"].where(table["lon"] < 3)), table.assign(lon=east)):

@@ -81,9 +81,9 @@ def interpolate(
     that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
     coordinates themselves are lazy).
 
-    **Raises:** `ValueError` for names that are not there, dates, and whatever `NeuralProcessRegressor.fit` finds wrong;
-    `TypeError` for what is no table and no grid, or a dask DataFrame as `target`; `FileExistsError` where `store` holds
-    anything else than this very prediction.
+    **Raises:** `ValueError` for names that are not there, columns of several levels, dates, and whatever
+    `NeuralProcessRegressor.fit` finds wrong; `TypeError` for what is no table and no grid, or a dask DataFrame as
+    `target`; `FileExistsError` where `store` holds anything else than this very prediction.
     """
     x = _listed(x)
     if _lazy_table(target):
@@ -91,6 +91,8 @@ def interpolate(
             "`target` must be in memory where it is a table, got a dask DataFrame: pass `target.compute()`. "
             "Of xarray's kinds lazy ones are answered lazily."
         )
+    for where, given in (("observations", observations), ("target", target)):
+        _refuse_levels_of_columns(given, where)
     if coords == "latlon":
         refuse_latitude_first(x)
     ys = _names(y, observations)
@@ -172,6 +174,16 @@ def _warn_of_repeats(dataset, x, ys):
         warn(
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
             "observations of the same places. Name it in `x`, or choose one (`.isel`).",
+        )
+
+
+def _refuse_levels_of_columns(table, where):
+    """**Raises** `ValueError` for a DataFrame whose columns have more names than one each."""
+    levels = getattr(table.columns, "nlevels", 1) if _framed(table) else 1
+    if levels > 1:
+        raise ValueError(
+            f"The columns of `{where}` must have one name each, got {levels} levels, as in {table.columns[0]!r}. Join "
+            f'them first: `{where}.columns = ["_".join(map(str, names)) for names in {where}.columns]`.'
         )
 
 
