@@ -67,6 +67,14 @@ def test_version_and_help():
     assert "field-universal." in run("train", "--help").output
 
 
+def test_the_package_runs_as_the_command_does():
+    def told(*args):
+        return subprocess.run([sys.executable, "-m", "npax", *args], capture_output=True, text=True)
+
+    assert told("--version").stdout == "npax 0.1.0\n"
+    assert told("predict").returncode == 2
+
+
 def test_help_comes_before_the_seconds_that_jax_takes():
     code = "import sys, npax.cli; print('jax' in sys.modules); import npax.models; print('jax' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
