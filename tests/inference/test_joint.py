@@ -145,6 +145,18 @@ def test_noiseless_samples_of_a_gp_have_the_moments_of_its_function(gp, problem)
     assert np.all(np.abs(drawn.var(axis=0) / variance - 1) < 5 * np.sqrt(2 / 512))
 
 
+def test_a_noiseless_sample_has_one_value_at_each_place(gp, problem):
+    xc, yc, xt = problem
+    again = np.concatenate([xt, xt[::-1]])
+    for method in ("ar", "independent"):
+        noisy, clean, once = (
+            npax.sample(gp, xc, yc, x, n=4, key=jr.key(0), method=method, include_noise=noise)
+            for x, noise in ((again, True), (again, False), (xt, False))
+        )
+        assert np.array_equal(clean, np.concatenate([once, once[:, ::-1]], axis=1))
+        assert not np.any(noisy[:, : len(xt)] == noisy[:, len(xt) :][:, ::-1])
+
+
 def test_without_a_noise_of_its_own_a_model_draws_observations(problem):
     xc, yc, xt = problem
     model = untrained.cnp(1)

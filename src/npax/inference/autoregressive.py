@@ -52,8 +52,8 @@ def sample(
 
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
     **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
-    its errors along the chain. Where the noise is large and the targets few, noiseless samples depend on one another
-    less than the function does.
+    its errors along the chain. Noiseless values are drawn at each target by itself given the chain, so between
+    neighbours they differ by what the chain leaves open: where targets are few, more than the function does.
 
     **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or shapes that do not match.
     """
@@ -71,16 +71,19 @@ def sample(
     yc = _values(model, yc, xc, "yc", "xc")
     if len(xt) == 0:
         return jnp.zeros((n, 0, yc.shape[1]))
+    rows = np.arange(len(xt))
+    if not include_noise:
+        xt, rows = _distinct(xt)
     model = wide_enough(model, np.concatenate([xc, xt]))
     size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
     context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
     side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
     drawn = -(-n // side) * side  # few numbers of samples, few programs
     if method == "independent":
-        return _independent(model, context, slots, jr.split(key, drawn), include_noise)[:n, : len(xt)]
+        return _independent(model, context, slots, jr.split(key, drawn), include_noise)[:n, rows]
     if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
         counted = np.arange(len(slots)) < len(xt)
-        return _own(model, context, slots, counted, key, drawn, include_noise)[:n, : len(xt)]
+        return _own(model, context, slots, counted, key, drawn, include_noise)[:n, rows]
     groups = []
     steps = max(1, len(xt) // STEPS) if progress else len(xt)
     with Progress("Sampling", drawn * len(xt), shown=progress) as bar:
@@ -94,7 +97,7 @@ def sample(
             if not include_noise:
                 chains = _without_noise(model, context[2], chains, jnp.asarray(len(xt)))
             groups.append(_ended(chains))
-    return jnp.concatenate(groups)[:n, : len(xt)]
+    return jnp.concatenate(groups)[:n, rows]
 
 
 def autoregressive_log_prob(
@@ -129,6 +132,14 @@ def _values(model, y, x, name, of):
     if len(y) != len(x):
         raise ValueError(f"`{name}` must have as many rows as `{of}`, {len(x)}; got {len(y)}.")
     return y
+
+
+def _distinct(x):
+    """The rows of `x` without repetitions, in their order, and which of them each was: a function has one value at each
+    place."""
+    _, first, rows = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    return x[np.sort(first)], rank[rows.reshape(-1)]
 
 
 def _draw(distribution, key, include_noise):
