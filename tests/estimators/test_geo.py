@@ -202,6 +202,24 @@ def test_times_that_x_does_not_name_are_repeats_and_told(small):
     npax.interpolate(field[:1], {"lat": [1.5], "lon": [2.5]}, model=small)  # one time: nothing to tell
 
 
+@pytest.mark.parametrize("lazy", [False, True])
+def test_rows_at_the_same_places_are_told_with_what_averages_them(table, tiny, lazy):
+    few = table[:8]
+
+    def predict(*parts):
+        rows = pd.concat(parts)
+        interpolate(dd.from_pandas(rows, npartitions=2) if lazy else rows, few[:4], tiny)
+        return rows
+
+    with pytest.warns(UserWarning, match=r"has 40 rows at 8 places.*`observations\.groupby\(") as told:
+        rows = predict(*[few] * 5)
+    averages = eval(str(told[0].message).split("`")[-2], {"observations": rows})
+    expected = few[["lon", "lat", "temp"]].sort_values("lon", ignore_index=True)
+    pd.testing.assert_frame_equal(averages, expected)
+    predict(*[few] * 4, few.assign(temp=np.nan).assign(lon=np.nan))  # fewer at each
+    predict(*[few[:4]] * 9)  # hardly any places: repeats are most of what is known
+
+
 def test_a_series_is_no_table(table, tiny):
     with pytest.raises(TypeError, match="`observations` must be a pandas DataFrame"):
         npax.interpolate(table["temp"], table, y="temp", model=tiny)

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+REPEATS = 5
+"""Observations of each place, and places, from which on averages are the better observations: with 5 to 20 at 5 to 200
+places the noiseless function had a log-likelihood that was better by 0.05 to 0.6 for each target, the more the noise.
+"""
 LOOKED_AT = 2**12
 """Places of a grid that are compared with where the observations are, before anything is predicted."""
 
@@ -52,7 +56,8 @@ def interpolate(
 
     - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN,
       their coordinates too in swaths); what is lazy in them is computed. Values along a dimension that none of `x` has
-      (times) are repeated observations of the same places, with a warning.
+      (times) are repeated observations of the same places, with a warning. So are rows of a table at the same places:
+      where there are 5 at each or more, a warning says how to average them first, which is better.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; NaN where a coordinate is); or the coordinates alone, as a mapping
       from name to values.
@@ -146,7 +151,9 @@ def _table(observations, x, ys):
     if _framed(observations):
         observations = _with_levels(observations, [*x, *ys])
         require(observations.columns, [*x, *ys], "observations")
-        return (observations[[*x, *ys]].compute() if _lazy_table(observations) else observations), {}
+        table = observations[[*x, *ys]].compute() if _lazy_table(observations) else observations
+        _warn_of_same_places(table, x, ys)
+        return table, {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
         kind = type(observations)
         remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
@@ -173,7 +180,21 @@ def _warn_of_repeats(dataset, x, ys):
         along = ", ".join(map(repr, others))
         warn(
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
-            "observations of the same places. Name it in `x`, or choose one (`.isel`).",
+            "observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
+            f"(`.mean({list(others)})`), by which the noiseless function is known better.",
+        )
+
+
+def _warn_of_same_places(table, x, ys):
+    """For a table, which does not say by its dimensions that there are repeats."""
+    known = table[[*x, *ys]].dropna()
+    n, places = len(known), len(known.drop_duplicates(x))
+    if places >= REPEATS and n >= REPEATS * places:
+        warn(
+            f"`observations` has {n:,} rows at {places:,} places. Where they differ in something else, such as time, "
+            "name it in `x`. Where they are repeats, average them first, which makes predictions of the noiseless "
+            f"function better and surer: `observations.groupby({x}, as_index=False)[{ys}].mean()` (the noise is that "
+            "of averages then).",
         )
 
 
