@@ -220,6 +220,12 @@ def test_rows_at_the_same_places_are_told_with_what_averages_them(table, tiny, l
     predict(*[few[:4]] * 9)  # hardly any places: repeats are most of what is known
 
 
+def test_values_that_do_not_vary_are_told_once(table, tiny):
+    with pytest.warns(UserWarning, match="^All values of `y` are 3: nothing says how large deviations are") as told:
+        interpolate(table.assign(temp=3.0), {"lat": LAT, "lon": LON}, tiny, strategy="tiled", tile_size=8)
+    assert len(told) == 1
+
+
 def test_a_series_is_no_table(table, tiny):
     with pytest.raises(TypeError, match="`observations` must be a pandas DataFrame"):
         npax.interpolate(table["temp"], table, y="temp", model=tiny)

@@ -1,5 +1,6 @@
 import importlib
 import pickle
+import re
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -211,6 +212,7 @@ def test_tables_keep_names(reg, data):
         reg.fit(pd.DataFrame({"town": ["Oslo", "Bergen"], "east": [0.0, 1.0]}), [1.0, 2.0])
 
 
+@pytest.mark.filterwarnings("ignore:All values of `y`")
 def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeypatch):
     """As another thread may ask while the first prepares its answer."""
     X, y, _ = data
@@ -293,8 +295,8 @@ DAYS = np.datetime64("2020-01-01") + np.arange(3)
 )
 def test_dates_are_not_taken_for_numbers(reg, X, columns):
     with pytest.raises(ValueError, match=rf"`X` holds dates or durations \(columns {columns}\).*np.timedelta64"):
-        reg.fit(X, np.zeros(3))
-    reg.fit(np.zeros((3, np.shape(X)[1])), np.zeros(3))
+        reg.fit(X, np.arange(3))
+    reg.fit(np.zeros((3, np.shape(X)[1])), np.arange(3))
     with pytest.raises(ValueError, match="`X` holds dates"):
         reg.predict(getattr(X, "to_numpy", lambda: X)())
 
@@ -322,6 +324,7 @@ def test_bad_requests(reg, data):
         reg.sample_y(Xs, 0)
 
 
+@pytest.mark.filterwarnings("ignore:All values of `y`")
 @pytest.mark.parametrize(
     ("X", "y"),
     [
@@ -338,6 +341,26 @@ def test_odd_observations_give_finite_answers(reg, X, y):
     mean, std = reg.fit(X, y).predict(X, return_std=True)
     assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
     assert np.abs(mean - np.mean(y)).max() < 10 * (np.std(y) + 1)
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(9, 4.2), "All values of `y` are 4.2: nothing says how large deviations are.* a unit in which"),
+        (4.2 + 1e-15 * np.arange(9), "All values of `y` are 4.2"),
+        (np.stack([np.arange(9.0), np.zeros(9)], axis=1), "All values of column 1 of `y` are 0"),
+    ],
+)
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+def test_values_that_do_not_vary_have_no_scale(tiny, strategy, y, words, recwarn):
+    """Which is told once, however many tiles and predictions; as they are, they need none."""
+    X = np.arange(9.0)[:, None]
+    reg = npax.NeuralProcessRegressor(tiny, strategy=strategy, tile_size=3).fit(X, y)
+    reg.update([[9.0]], y[:1]).predict(X)
+    assert len(recwarn) == 1 and re.match(words, str(recwarn.pop().message))
+    clone(reg).set_params(normalize=False).fit(X, y).predict(X)
+    clone(reg).fit(X, np.arange(9.0))
+    assert not recwarn
 
 
 @pytest.mark.parametrize("strategy", ["exact", "tiled"])

@@ -147,7 +147,7 @@ def test_what_is_not_this_prediction_is_left_alone(small, tiny, tmp_path, change
         npax.interpolate(observations(), GRID, y="temp", model=small, store=path)
         options |= {
             "model": {"model": tiny},
-            "observations": {"observations": observations().assign(temp=0.0)},
+            "observations": {"observations": observations().assign(temp=lambda table: -table["temp"])},
             "grid": {"target": {**GRID, "lon": GRID["lon"] + 1}},
             "option": {"include_noise": False},
         }[change]

@@ -20,6 +20,7 @@ from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
 from .grid import moment_attributes, refuse_taken, require, xarray
 from .missing import refuse_marks, refuse_undecoded
+from .scale import warn_of_no_scale
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -135,7 +136,7 @@ def fill_gaps(
         def moments(picture):
             refuse_marks(picture, field.attrs, name, "`field`")
             _warn_of_infinity(picture)
-            _warn_of_no_scale(picture)
+            _check_scale(picture)
             padded = np.pad(picture, beyond, mode="wrap")
             share = picture.size / max(padded.size, 1)
             found = fill(net, padded, mirrored=mirrored, advance=lambda pixels: bar.advance(share * pixels))
@@ -188,13 +189,9 @@ def _goes_round(field, dim):
     return abs(step * at.size - 360) < step / 10
 
 
-def _warn_of_no_scale(picture):
-    seen = picture[np.isfinite(picture)]
-    if seen.size and seen.min() == seen.max():
-        warn(
-            f"All pixels that are seen in a picture are {seen[0]:g}: nothing says how large deviations are, and they "
-            "are taken to be about 1. Fill such a picture with its value, or leave it out.",
-        )
+def _check_scale(picture):
+    remedy = "Fill such a picture with its value, or leave it out."
+    warn_of_no_scale(picture[np.isfinite(picture)], "All pixels that are seen in a picture", remedy)
 
 
 def _warn_of_infinity(picture):

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..arrays import floats
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import covariance, joint_samples
+from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
@@ -23,6 +24,7 @@ from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .missing import refuse_missing
+from .scale import warn_of_no_scale
 
 COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
@@ -67,7 +69,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
     each column predicted by itself where the model has one. Any finite values of `y` will do: predictions for `c y`
     are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single one, has no scale of its own:
-    its unit is kept, as though deviations of about 1 were usual, by either strategy.
+    its unit is kept, as though deviations of about 1 were usual, by either strategy; `fit` warns of it.
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.
@@ -138,7 +140,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
                 )
                 self.model_ = self.finetuned_.model
-            return self._keep(X.copy(), y)
+            self._keep(X.copy(), y)
+            self._check_scale()
+            return self
 
     def update(self, X, y) -> "NeuralProcessRegressor":
         """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is."""
@@ -235,6 +239,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             refuse_latitude_first(names)
         else:
             warn_of_degrees(names, X)
+
+    def _check_scale(self):
+        if not (self.normalize and of_real_numbers(self.model_.likelihood)):
+            return
+        columns = self.y_.reshape(len(self.y_), -1).T
+        for i, column in enumerate(columns):
+            where = "`y`" if len(columns) == 1 else f"column {i} of `y`"
+            remedy = "Give it in a unit in which deviations of about 1 are usual."
+            warn_of_no_scale(column, f"All values of {where}", remedy)
 
     def _targets(self, X):
         check_is_fitted(self)

@@ -11,6 +11,8 @@ HALF_SPAN = 2.0
 """Models are trained on coordinates in [-2, 2]."""
 ROUNDED = 1e-4
 """Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
+SAME = 1e-13
+"""By what share of the largest values may differ and are still one, but for rounding errors."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,7 +226,7 @@ class Standardiser:
         unit = _power_of_two(largest)
         near_one = y / unit[..., None, :]
         mean, std = near_one.mean(axis=-2) * unit, near_one.std(axis=-2) * unit
-        varies = std > 1e-13 * largest
+        varies = std > SAME * largest
         return cls(np.where(varies, mean, y[..., 0, :]), np.where(varies, std, 1.0))
 
     @classmethod
