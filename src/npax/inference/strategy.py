@@ -8,7 +8,7 @@ from .tile import SHARE
 
 EXACT_UP_TO = 2000
 """Observations beyond which tiles are more accurate: the shipped model has learned from up to 1,024 at once."""
-CLOSE = 0.35 * HALF_SPAN
+CLOSE = 0.4 * HALF_SPAN
 """Tiles that reach no farther see so much finer detail that they are more accurate."""
 TOKEN = 200
 """What the network costs for a point that attends to nothing, in pairs of points."""
@@ -23,9 +23,9 @@ CHEAP = 5_000_000
 def choose(nc: int, nt: int, size: int, reach: float = np.inf) -> str:
     """`"exact"` or `"tiled"` for `nc` observations, `nt` targets and tiles of `size` observations.
 
-    Exact up to 2,000 observations, unless tiles reach (`tile_reach`) less than 0.35 of the way to the ends, or it is
+    Exact up to 2,000 observations, unless tiles reach (`tile_reach`) less than 0.4 of the way to the ends, or it is
     much work and more than that of the tiles (1,500 to 2,000 observations and more than about 15,000 targets); tiled
-    beyond. With tiles of 128 that is so from about 370 observations on a line and 1,300 in the plane, spread evenly,
+    beyond. With tiles of 128 that is so from about 320 observations on a line and 1,000 in the plane, spread evenly,
     and of fewer that lie in clusters: what varies between neighbours there is finer than a model resolves that sees
     the whole at once. Memory decides nothing: that of tiles is bounded, and 2,000 observations take 12 MB.
 
