@@ -57,7 +57,7 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     if n > LARGEST:
         raise ValueError(
             f"Joint covariances, and samples in tiles, take at most {LARGEST} targets, got {n}. Ask for them in parts, "
-            "or for standard deviations."
+            'for standard deviations, or for samples of the exact strategy (`strategy="exact"`).'
         )
     positions = predictor.coordinates.positions(x)
     responses = np.zeros((n, n, dy))
