@@ -117,6 +117,20 @@ def test_depthwise_convolution_equals_scipy(sides, window, getkey):
     assert np.allclose(np.sum(d_kernel * reverse), np.sum(weight * convolved(h, reverse)), atol=1e-4)
 
 
+def test_sums_over_many_nodes_are_exact_in_bfloat16():
+    h = (1 + jr.normal(jr.key(0), (128, 128, 2))).astype(jnp.bfloat16)
+    gradient = jax.jit(jax.grad(lambda kernel, h: jnp.sum(depthwise(h, kernel).astype(jnp.float32))))
+    low, high = (gradient(jnp.zeros((3, 3, 2), dtype), h.astype(dtype)) for dtype in (jnp.bfloat16, jnp.float32))
+    assert low.dtype == jnp.bfloat16 and reference.relative(low.astype(jnp.float32), high) < 2**-7
+
+
+@pytest.mark.parametrize("side", [(0, 4), (4, 0)])
+def test_a_grid_of_no_nodes_has_no_gradient(side):
+    h, kernel = jnp.zeros((*side, 2)), jnp.ones((3, 3, 2))
+    gradients = jax.grad(lambda h, kernel: jnp.sum(depthwise(h, kernel)), argnums=(0, 1))(h, kernel)
+    assert [a.shape for a in gradients] == [h.shape, kernel.shape] and not np.any(gradients[1])
+
+
 def test_halving_takes_means_and_doubling_interpolates(getkey):
     h = normal(getkey(), (4, 6, 2))
     true = np.asarray(h).reshape(2, 2, 3, 2, 2).mean(axis=(1, 3))

@@ -132,6 +132,8 @@ def _forward(h, kernel):
 
 def _backward(residuals, d_y):
     h, kernel = residuals
+    if h.size == 0:
+        return jnp.zeros_like(h), jnp.zeros_like(kernel)
     nodes = max(1, math.prod(h.shape[1:-1]))
     rows = max(1, min((h.shape[0] + 1) // 2, SLAB // nodes))  # two slabs at least: XLA unrolls a loop of one
     beyond = [(0, -h.shape[0] % rows), *(h.ndim - 1) * ((0, 0),)]
@@ -142,12 +144,14 @@ def _backward(residuals, d_y):
         strip = jax.lax.dynamic_slice_in_dim(around, first, rows + kernel.shape[0] - 1)
 
         def plane(part):
-            return jnp.stack(_sums([near * d_here for near in part.near(strip, d_here.shape[:-1])]))
+            return jnp.stack(_sums([(near * d_here).astype(exact) for near in part.near(strip, d_here.shape[:-1])]))
 
         return total + jax.lax.map(plane, planes), None
 
     planes = _planes(kernel)
-    total = jnp.zeros((len(planes.first), planes.weights[0, ..., 0].size, h.shape[-1]), jnp.result_type(h, d_y))
+    dtype = jnp.result_type(h, d_y)
+    exact = dtype if dtype.itemsize >= 4 else jnp.float32  # sums of many
+    total = jnp.zeros((len(planes.first), planes.weights[0, ..., 0].size, h.shape[-1]), exact)
     d_kernel = jax.lax.scan(slab, total, jnp.arange(0, padded.shape[0], rows))[0]
     d_h = depthwise(d_y, jnp.flip(kernel, range(kernel.ndim - 1)))
     return d_h.astype(h.dtype), d_kernel.reshape(kernel.shape).astype(kernel.dtype)
