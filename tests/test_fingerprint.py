@@ -48,6 +48,30 @@ def test_functions_count_by_what_they_close_over_and_their_defaults():
     assert fingerprint((one,)) != fingerprint((other,))
 
 
+class Weighted:
+    def __init__(self, weight):
+        self.weight, self.again = weight, self
+
+    def __call__(self, x):
+        return self.weight * x
+
+
+LONG, OTHER = np.zeros(5000), np.r_[np.zeros(2500), 1.0, np.zeros(2499)]  # written alike: NumPy leaves out the middle
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda weight: functools.partial(plain, weight=weight),
+        lambda weight: functools.partial(scaled(1.0, weight)),
+        Weighted,
+        lambda weight: Weighted(weight).__call__,
+    ],
+)
+def test_partials_methods_and_objects_count_by_what_they_hold(make):
+    assert fingerprint((make(LONG),)) == fingerprint((make(LONG.copy()),)) != fingerprint((make(OTHER),))
+
+
 def test_checks_of_types_around_a_function_do_not_count():
     """The same run, with them in one process and without in another."""
 

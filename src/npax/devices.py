@@ -3,10 +3,11 @@
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.experimental.multihost_utils import broadcast_one_to_all
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -76,15 +77,50 @@ def everywhere(tree: T, mesh: Mesh) -> T:
     arrays, rest = eqx.partition(tree, eqx.is_array)
     if not mesh.is_multi_process:
         return eqx.combine(jax.device_put(arrays, NamedSharding(mesh, P())), rest)
-    everyone, found = NamedSharding(mesh, P()), broadcast_one_to_all(arrays, is_source=is_first(mesh))
-    copied = (jax.make_array_from_callback(np.shape(a), everyone, lambda i, a=a: a[i]) for a in jax.tree.leaves(found))
-    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), copied), rest)
+    everyone = NamedSharding(mesh, P())
+    found = broadcast_one_to_all(jax.tree.map(numbers, arrays), is_source=is_first(mesh))
+    copied = jax.tree.map(lambda a: jax.make_array_from_callback(np.shape(a), everyone, lambda i: a[i]), found)
+    return eqx.combine(jax.tree.map(alike, copied, arrays), rest)
 
 
 def here(tree: T) -> T:
     """`tree` with this process's own copies of arrays that are `everywhere`, on its default device."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(jax.tree.map(lambda a: jax.device_put(np.asarray(a)), arrays), rest)
+    return eqx.combine(jax.tree.map(lambda a: alike(jax.device_put(on_host(a)), a), arrays), rest)
+
+
+def numbers(a: jax.Array) -> jax.Array:
+    """An array as it is; of random keys, their numbers."""
+    return jax.random.key_data(a) if _is_key(a) else a
+
+
+def on_host(a: jax.Array) -> np.ndarray:
+    """An array as one of NumPy's; of random keys, their numbers."""
+    return np.asarray(numbers(a))
+
+
+def alike(a: jax.Array, like: jax.Array) -> jax.Array:
+    """An array as it is; as random keys, where `like` are some."""
+    return jax.random.wrap_key_data(a, impl=jax.random.key_impl(like)) if _is_key(like) else a
+
+
+def _is_key(a):
+    return jnp.issubdtype(a.dtype, jax.dtypes.prng_key)
+
+
+def as_here(function: Callable[..., T]) -> Callable[..., T]:
+    """`function` for other threads, which do not hear of this one's `jax.default_device` and
+    `jax.default_matmul_precision`."""
+    config: Any = jax.config
+    device, precision = config.jax_default_device, config.jax_default_matmul_precision
+    if device is None and precision is None:
+        return function
+
+    def told(*args):
+        with jax.default_device(device), jax.default_matmul_precision(precision):
+            return function(*args)
+
+    return told
 
 
 def split(function: Callable, mesh: Mesh, axis: int = 0) -> Callable:

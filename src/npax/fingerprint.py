@@ -1,15 +1,17 @@
 """What tells one computation from another: a digest of arrays, models and plain values."""
 
+import functools
 import hashlib
 import inspect
 import re
 from collections.abc import Iterable
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+
+from .devices import on_host
 
 PIECE = 2**16
 """Numbers that are read at a time."""
@@ -33,9 +35,8 @@ def _update(digest, parts, within):
         leaf: Any
         for leaf in leaves:
             leaf = inspect.unwrap(leaf) if isinstance(leaf, FunctionType) else leaf  # of checks of types, for one
-            if isinstance(leaf, FunctionType) and leaf not in within:  # it may call itself
-                cells = (cell.cell_contents for cell in leaf.__closure__ or ())
-                _update(digest, (*cells, leaf.__defaults__, leaf.__kwdefaults__), (*within, leaf))
+            if not any(leaf is other for other in within):  # it may call itself
+                _update(digest, _made_of(leaf), (*within, leaf))
             if not hasattr(leaf, "shape"):
                 digest.update(_ADDRESS.sub("", repr(leaf)).encode())
                 continue
@@ -47,8 +48,19 @@ def _update(digest, parts, within):
                 digest.update(repr(piece.tolist()).encode() if piece.dtype.hasobject else piece.tobytes())
 
 
+def _made_of(leaf):
+    """What a function, or an object that says nothing of itself, holds."""
+    if isinstance(leaf, FunctionType):
+        return (*(cell.cell_contents for cell in leaf.__closure__ or ()), leaf.__defaults__, leaf.__kwdefaults__)
+    if isinstance(leaf, functools.partial):
+        return leaf.func, leaf.args, leaf.keywords
+    if isinstance(leaf, MethodType):
+        return leaf.__func__, leaf.__self__
+    if type(leaf).__repr__ is object.__repr__ and hasattr(leaf, "__dict__"):
+        return (vars(leaf),)
+    return ()
+
+
 def _on_host(leaf):
     """An array of JAX's as one of numpy's, keys as their numbers; whatever else has a shape as it is."""
-    if not isinstance(leaf, jax.Array):
-        return leaf
-    return np.asarray(jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf)
+    return on_host(leaf) if isinstance(leaf, jax.Array) else leaf

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 
+from npax.devices import on_host
 from npax.training import DamagedFile
 from npax.training.checkpoint import checkpoints, pack, read_checkpoint, unpack, write_checkpoint
 
@@ -36,6 +38,13 @@ def test_what_is_read_is_what_was_written(tmp_path):
     assert (found["weights"] == 3.0).all() and found["step"] == 3 and found["name"] == "static"
     assert found["weights"].dtype == jnp.float32 and found["step"].dtype == jnp.int32
     assert about == {"steps": 10, "step": 7}
+
+
+@pytest.mark.parametrize("leaf", [jnp.full((2, 3), 1.5, jnp.bfloat16), jnp.ones((), jnp.bfloat16), jr.key(3)], ids=str)
+def test_types_that_numpy_lacks_come_back(leaf, tmp_path):
+    write_checkpoint(tmp_path, 1, {"leaf": leaf}, {})
+    found = read_checkpoint(tmp_path, {"leaf": jnp.zeros_like(leaf) if leaf.dtype == jnp.bfloat16 else jr.key(0)})[0]
+    assert found["leaf"].dtype == leaf.dtype and np.array_equal(on_host(found["leaf"]), on_host(leaf))
 
 
 def test_the_two_newest_stay(tmp_path):

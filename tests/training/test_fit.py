@@ -4,6 +4,7 @@ import importlib
 import inspect
 import json
 import re
+import tempfile
 from functools import partial
 
 import equinox as eqx
@@ -221,6 +222,31 @@ def test_two_trainings_in_one_folder_are_kept_apart(tmp_path):
     with held(tmp_path), pytest.raises(ValueError, match=words):
         train(4, checkpoint=tmp_path)
     assert not list(tmp_path.iterdir()) and train(4, checkpoint=tmp_path).steps == 4
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_training(tmp_path, monkeypatch):
+    def refused(*arguments, **options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    with pytest.raises(PermissionError):
+        train(4, checkpoint=tmp_path, evaluate=lambda model: pytest.fail("trained"), evaluate_every=2)
+
+
+def test_what_was_trained_is_not_lost_where_it_cannot_be_saved(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(importlib.import_module("npax.training.fit"), "write_checkpoint", full)
+    with pytest.warns(RuntimeWarning, match="checkpoint of step 4 could not be written to .*No space left"):
+        assert train(4, checkpoint=tmp_path).steps == 4
+
+
+def test_optimizers_may_hold_random_keys(tmp_path):
+    noisy = optax.chain(optax.add_noise(0.01, 0.55, 0), optax.sgd(1e-3))
+    whole = train(6, optimizer=noisy)
+    train(4, optimizer=noisy, checkpoint=tmp_path)
+    assert fingerprint(train(6, optimizer=noisy, checkpoint=tmp_path).model) == fingerprint(whole.model)
 
 
 def test_a_sampler_that_returns_a_tuple_is_refused_unless_an_objective_reads_it():

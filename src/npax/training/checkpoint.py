@@ -8,10 +8,12 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
+from ..devices import alike, numbers, on_host
 from ..files import write_atomically
 from ..warn import warn
 
@@ -28,6 +30,10 @@ def pack(arrays: dict[str, np.ndarray], about: dict) -> bytes:
     arrays = {name: np.asarray(a, order="C") for name, a in arrays.items()}
     text = json.dumps(about, default=plain)
     about = {"about": text, "sha256": _digest(arrays), "about_sha256": _digest_text(text)}
+    foreign = {name: str(a.dtype) for name, a in arrays.items() if a.dtype.kind == "V"}  # bfloat16, which NumPy lacks
+    if foreign:
+        about["dtypes"] = json.dumps(foreign)
+    arrays |= {name: arrays[name].view(f"u{arrays[name].itemsize}") for name in foreign}
     return _in_order(safetensors.numpy.save(arrays, about))
 
 
@@ -53,6 +59,8 @@ def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         size = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + size])["__metadata__"]
         arrays = safetensors.numpy.load(content)
+        foreign = json.loads(metadata.get("dtypes", "{}"))
+        arrays |= {name: arrays[name].view(jnp.dtype(dtype)) for name, dtype in foreign.items()}
         text, checksum = metadata["about"], metadata["sha256"]
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{path} is damaged or not a file that npax wrote: {error}") from error
@@ -77,12 +85,12 @@ def write_checkpoint(folder: Path, step: int, state, about: dict, keep: int = 2)
     """Saves the arrays of a PyTree as `step-000001234.safetensors`; the `keep` newest stay. Those of later steps go."""
     leaves = jax.tree.leaves(eqx.filter(state, eqx.is_array))
     path = folder / f"step-{step:09d}.safetensors"
-    write_atomically(path, pack({f"{i:05d}": np.asarray(a) for i, a in enumerate(leaves)}, {**about, "step": step}))
+    write_atomically(path, pack({f"{i:05d}": on_host(a) for i, a in enumerate(leaves)}, {**about, "step": step}))
     found = checkpoints(folder)
     after = found.index(path) + 1
     for old in (*found[: max(after - keep, 0)], *found[after:]):  # later steps are of a run that this one replaces
         old.unlink()
-    for leftover in folder.glob("*.partial-*"):
+    for leftover in folder.glob("step-*.safetensors.partial-*"):
         leftover.unlink()
     return path
 
@@ -100,12 +108,13 @@ def read_checkpoint(folder: Path, state: T) -> tuple[T, dict] | None:
     dynamic, static = eqx.partition(state, eqx.is_array)
     leaves, treedef = jax.tree.flatten(dynamic)
     stored = [arrays[name] for name in sorted(arrays)]
-    if [(a.shape, a.dtype) for a in stored] != [(a.shape, a.dtype) for a in leaves]:
+    if [(a.shape, a.dtype) for a in stored] != [(a.shape, a.dtype) for a in map(numbers, leaves)]:
         raise ValueError(
             f"{path} belongs to another model, optimiser or number of seeds than the one given. "
             "Use another `checkpoint` folder, or the arguments that this one was started with."
         )
-    return eqx.combine(jax.tree.unflatten(treedef, [jax.device_put(a) for a in stored]), static), about
+    found = [alike(jax.device_put(a), leaf) for a, leaf in zip(stored, leaves, strict=True)]
+    return eqx.combine(jax.tree.unflatten(treedef, found), static), about
 
 
 def newest(folder: Path) -> tuple[Path, dict[str, np.ndarray], dict] | None:

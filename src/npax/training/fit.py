@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -165,7 +166,7 @@ def fit(
                     saved, keep = time.monotonic(), 2
         finally:
             if folder is not None and int(state.step) > first:
-                write_checkpoint(folder, int(state.step), state, about, keep)
+                _write_last(folder, int(state.step), state, about, keep)
     forget_if_many()
     state = here(state)
     if np.all(np.asarray(state.skipped) == done):
@@ -215,13 +216,25 @@ def _check(model, tasks, counts, key, optimizer):
         )
 
 
+def _write_last(folder, step, state, about, keep):
+    """What was trained is not to be lost because it cannot be saved."""
+    try:
+        write_checkpoint(folder, step, state, about, keep)
+    except OSError as error:
+        warn(f"The checkpoint of step {step:,} could not be written to '{folder}': {error}.", RuntimeWarning)
+
+
 @contextlib.contextmanager
 def _alone(folder):
-    """Keeps other trainings out of a folder, where there is one; they would delete one another's checkpoints."""
+    """Keeps other trainings out of a folder, where there is one; they would delete one another's checkpoints.
+
+    **Raises** `OSError` where nothing can be written there, before anything is trained."""
     with contextlib.ExitStack() as stack:
         if folder is not None:
             try:
                 stack.enter_context(held(folder))
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
             except BlockingIOError:
                 raise ValueError(
                     f"Another training is running in '{folder}': use another `checkpoint` folder, or wait for its end."
