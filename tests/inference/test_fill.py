@@ -1,5 +1,7 @@
 """Pictures filled in the user's units."""
 
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +27,21 @@ def picture(rng):
 
 def everything(prediction):
     return np.stack([prediction.mean, prediction.variance, prediction.function_variance])
+
+
+def test_threads_hear_of_the_callers_settings(model, picture, monkeypatch):
+    module, heard = sys.modules[fill.__module__], []
+    answer = module._answer
+
+    def recorded(*arguments):
+        heard.append((jax.config.jax_default_matmul_precision, jax.config.jax_default_device))
+        return answer(*arguments)
+
+    monkeypatch.setattr(module, "_answer", recorded)
+    device = jax.devices()[0]
+    with jax.default_device(device), jax.default_matmul_precision("highest"):
+        fill(model, picture)
+    assert heard == 4 * [("highest", device)]
 
 
 def test_it_is_the_models_answer_to_the_standardised_picture(model, picture):

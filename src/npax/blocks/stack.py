@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..devices import cores_each
+from ..devices import as_here, cores_each
 
 SHARE = 512
 """Points that a thread updates at a time."""
@@ -94,7 +94,7 @@ def _update_in_shares(pool, stack, i, z, x, memory):
         share = slice(start, start + SHARE)
         return np.asarray(_update(stack, jnp.asarray(i), z[share], x[share], memory))
 
-    return np.concatenate(list(pool.map(update, range(0, len(z), SHARE))))
+    return np.concatenate(list(pool.map(as_here(update), range(0, len(z), SHARE))))
 
 
 def _block(stack, i):

@@ -14,7 +14,7 @@ from numpyro.distributions import Distribution
 
 from ..arrays import floats
 from ..blocks import write_memories_in_threads
-from ..devices import cores_each, everywhere, local_mesh, on_first, split
+from ..devices import as_here, cores_each, everywhere, local_mesh, on_first, split
 from ..likelihoods import marginals, noiseless, of_real_numbers
 from ..models import AbstractNeuralProcess, AbstractTokenStack
 from .buckets import bucket, pad, wide_bucket
@@ -221,7 +221,7 @@ def decode(
 
     found = []
     with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each()) as pool:
-        for part in (pool.map if len(chunks) > 1 else map)(answer, chunks):
+        for part in pool.map(as_here(answer), chunks) if len(chunks) > 1 else map(answer, chunks):
             found.append(part)
             bar.advance(part.shape[1])
     return np.concatenate(found, axis=1)

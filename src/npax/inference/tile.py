@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from ..devices import cores, everywhere, local_mesh, split
+from ..devices import as_here, cores, everywhere, local_mesh, split
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess
 from .blend import Blend
@@ -245,7 +245,7 @@ class Tiled:
 
         yield from answer(parts[0])  # alone: it compiles
         with ThreadPoolExecutor(min(cores(), WORKERS)) as pool:
-            for answers in pool.map(answer, parts[1:]):
+            for answers in pool.map(as_here(answer), parts[1:]):
                 yield from answers
 
     def _answer(self, decode, batch, frame, positions, states, contexts):
