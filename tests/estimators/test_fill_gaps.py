@@ -63,6 +63,16 @@ def test_other_dimensions_and_a_variable_of_a_dataset(field, model):
     assert np.array_equal(filled.sst_mean.transpose(*field.dims), npax.fill_gaps(field, model=model).sst_mean, True)
 
 
+def test_lazy_tasks_do_not_carry_the_field(field, model, monkeypatch):
+    functions, apply = [], xr.apply_ufunc
+    monkeypatch.setattr(
+        xr, "apply_ufunc", lambda f, *args, **options: functions.append(f) or apply(f, *args, **options)
+    )
+    npax.fill_gaps(field.chunk({"time": 1}), model=model)
+    held = [cell.cell_contents for function in functions for cell in function.__closure__]
+    assert held and not any(isinstance(each, xr.DataArray | xr.Dataset) for each in held)
+
+
 def test_lazy_fields_stay_lazy(field, model):
     lazy = npax.fill_gaps(field.chunk({"time": 1, "lat": 5}), model=model)
     assert dask.is_dask_collection(lazy.sst_mean.data)

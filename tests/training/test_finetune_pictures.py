@@ -52,6 +52,16 @@ def test_held_out_pixels_are_never_seen_in_training(waves, monkeypatch):
     assert ((kept["wanted"] | kept["seen"]) == np.isfinite(waves)).all()
 
 
+@pytest.mark.parametrize("column", range(0, 64, 12))
+def test_one_small_gap_is_moved_until_it_hides_something(column):
+    held_out = sys.modules[finetune_pictures.__module__]._held_out
+    mask = np.ones((64, 64), bool)
+    mask[:4, column : column + 4] = False
+    for seed in range(20):
+        wanted = held_out(np.random.default_rng(seed), mask)
+        assert 0 < wanted.sum() <= 16 and not (wanted & ~mask).any()
+
+
 def test_objectives_count_what_is_asked_for():
     model = untrained.pictures()
     picture = jax.jit(FieldPrior(16).sample)(jr.key(3))

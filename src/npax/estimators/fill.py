@@ -131,10 +131,11 @@ def fill_gaps(
     whole = field.chunk(dict.fromkeys(dims, -1)) if field.chunks else field
     beyond = [(min(ROUND, field.sizes[dim] // 2),) * 2 if _goes_round(field, dim) else (0, 0) for dim in dims]
     inside = tuple(slice(width, -width or None) for width, _ in beyond)
+    attrs = dict(field.attrs)  # not the field, which each lazy task would carry
     with Progress("filling", field.size, shown=progress and not field.chunks) as bar:
 
         def moments(picture):
-            refuse_marks(picture, field.attrs, name, "`field`")
+            refuse_marks(picture, attrs, name, "`field`")
             _warn_of_infinity(picture)
             _check_scale(picture)
             padded = np.pad(picture, beyond, mode="wrap")
@@ -153,7 +154,7 @@ def fill_gaps(
         )
     found: dict[Any, Any] = {f"{name}_mean": mean, f"{name}_std": std}
     for kind, part in (("mean", mean), ("std", std)):
-        part.attrs = moment_attributes(kind, name, field.attrs)
+        part.attrs = moment_attributes(kind, name, attrs)
     named = str(model) if isinstance(model, str | Path) else ""
     return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
 

@@ -15,6 +15,8 @@ VALIDATION = 16
 """Squares on which the model to keep is chosen."""
 SIDE = 256
 """Of the squares that are trained on."""
+DRAWS = 100
+"""Of moved gaps, until one hides anything that is held out."""
 
 
 def finetune_pictures(
@@ -56,7 +58,7 @@ def finetune_pictures(
         raise ValueError(f"`y` must be seen in some pixels and not in others; {np.mean(seen):.0%} are.")
     y = np.stack([_standard(picture, mask) for picture, mask in zip(y, seen, strict=True)])[..., None]
     rng, side = np.random.default_rng(seed), min(SIDE, *seen.shape[1:])
-    held_out = np.stack([_held_out(rng, ~mask) & mask for mask in seen])
+    held_out = np.stack([_held_out(rng, mask) for mask in seen])
     pictures = jnp.asarray(y, jnp.float32)
     tasks = MovedGapsTask(pictures, jnp.asarray(seen & ~held_out), side)
     validation = _squares(rng, side, pictures, seen & ~held_out, held_out)
@@ -85,7 +87,13 @@ def _standard(picture, mask):
     return np.where(mask, Standardiser.of(picture[mask][:, None])(picture[..., None])[..., 0], 0.0)
 
 
-def _held_out(rng, gaps):
+def _held_out(rng, mask):
+    """What is seen of a picture and lies under its gaps, moved; of some draws the first that hides anything."""
+    draws = (_moved(rng, ~mask) & mask for _ in range(DRAWS))
+    return next(filter(np.any, draws), np.zeros_like(mask))
+
+
+def _moved(rng, gaps):
     """The gaps, mirrored and moved round the torus, in one half of the picture."""
     moved = np.roll(gaps[:: rng.choice([1, -1]), :: rng.choice([1, -1])], rng.integers(gaps.shape), (0, 1))
     rows, columns = gaps.shape
