@@ -11,11 +11,11 @@ from npax.inference.strategy import CHEAP, CLOSE, EXACT_UP_TO, choose, exact_wor
     ("nc", "nt", "wanted"),
     [
         (1, 1, "exact"),
-        (2000, 1, "exact"),  # tiles are less work, but it is little
-        (2000, 1000, "exact"),
-        (2000, 1_000_000, "tiled"),
+        (1500, 1, "exact"),  # tiles are less work, but it is little
+        (1500, 1000, "exact"),
+        (1500, 1_000_000, "tiled"),
         (500, 1_000_000, "exact"),
-        (2001, 1, "tiled"),  # where tiles are more accurate
+        (1501, 1, "tiled"),  # where tiles are more accurate
         (1_000_000, 1_000_000, "tiled"),
     ],
 )

@@ -52,7 +52,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       model's likelihood does not predict over all real numbers are never standardised.
     - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
       those of its neighbourhood, for any number of observations; `"auto"`, exact for few observations, up to
-      2,000 where they are spread evenly over a volume, 1,000 in the plane, 320 on a line, by `npax.inference.choose`.
+      1,500 where they are spread evenly over a volume, 1,000 in the plane, 320 on a line, by `npax.inference.choose`.
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth

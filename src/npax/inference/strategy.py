@@ -6,7 +6,7 @@ from scipy.spatial import KDTree
 from .normalise import HALF_SPAN
 from .tile import SHARE
 
-EXACT_UP_TO = 2000
+EXACT_UP_TO = 1500
 """Observations beyond which tiles are more accurate: the shipped model has learned from up to 1,024 at once."""
 CLOSE = 0.4 * HALF_SPAN
 """Tiles that reach no farther see so much finer detail that they are more accurate."""
@@ -23,11 +23,11 @@ CHEAP = 5_000_000
 def choose(nc: int, nt: int, size: int, reach: float = np.inf) -> str:
     """`"exact"` or `"tiled"` for `nc` observations, `nt` targets and tiles of `size` observations.
 
-    Exact up to 2,000 observations, unless tiles reach (`tile_reach`) less than 0.4 of the way to the ends, or it is
-    much work and more than that of the tiles (1,500 to 2,000 observations and more than about 15,000 targets); tiled
-    beyond. With tiles of 128 that is so from about 320 observations on a line and 1,000 in the plane, spread evenly,
-    and of fewer that lie in clusters: what varies between neighbours there is finer than a model resolves that sees
-    the whole at once. Memory decides nothing: that of tiles is bounded, and 2,000 observations take 12 MB.
+    Exact up to 1,500 observations, unless tiles reach (`tile_reach`) less than 0.4 of the way to the ends, or it is
+    much work and more than that of the tiles; tiled beyond. With tiles of 128 they reach less from about 320
+    observations on a line and 1,000 in the plane, spread evenly, and of fewer that lie in clusters: what varies between
+    neighbours there is finer than a model resolves that sees the whole at once. Memory decides nothing: that of tiles
+    is bounded, and 1,500 observations take 7 MB.
 
     The constants are measured: `benchmarks/strategy.py`, whose tables say where each strategy is faster and where
     it is more accurate.
