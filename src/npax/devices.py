@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -70,6 +70,23 @@ def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright
 def is_first(mesh: Mesh) -> bool:
     """Whether this process owns the first device of the mesh: it alone reports, and keeps files, for all."""
     return mesh.devices.flat[0].process_index == jax.process_index()
+
+
+@contextlib.contextmanager
+def first_for_all(mesh: Mesh) -> Iterator[None]:
+    """For what the first process alone may fail at: then all raise, and none waits for the others for ever."""
+    error = None
+    try:
+        yield
+    except Exception as found:
+        error = found
+    failed = error is not None
+    if mesh.is_multi_process:
+        failed = bool(broadcast_one_to_all(np.int32(failed), is_source=is_first(mesh)))
+    if error is not None:
+        raise error
+    if failed:
+        raise RuntimeError("The first process failed, and its error says why: this one ends with it.")
 
 
 def everywhere(tree: T, mesh: Mesh) -> T:

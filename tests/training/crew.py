@@ -71,12 +71,22 @@ def predicted():
     return {name: np.stack(moments) for name, moments in found.items()}
 
 
+def refused(folder):
+    """What each process raises where a checkpoint, which only the first has, is of another run."""
+    try:
+        train(checkpoint=folder, key=jr.key(9))
+    except Exception as error:
+        return type(error).__name__
+
+
 def everything(folder):
     """What the test compares: the same on any devices."""
     seen = stopped(folder)
     found = {"stopped": {"seen": seen, "files": len(list(folder.glob("*")))}}
     found["resumed"] = trained(checkpoint=folder, devices=jax.devices()[-3:])
-    return found if jax.process_count() > 1 else {**found, "uneven": uneven(), "predicted": predicted()}
+    if jax.process_count() > 1:
+        return {**found, "refused": {"error": refused(folder)}}
+    return found | {"uneven": uneven(), "predicted": predicted()}
 
 
 def save(path, found):

@@ -66,11 +66,12 @@ def test_two_processes_find_what_one_finds(alone, tmp_path):
     ]
     texts = [printed(process) for process in both]
     first, second = (np.load(tmp_path / i / "found.npz") for i in ("0", "1"))
-    for name in set(first.files) - {"stopped files"}:
+    for name in set(first.files) - {"stopped files", "refused error"}:
         assert np.allclose(first[name], alone[name], rtol=1e-5, atol=1e-5), name
         assert np.array_equal(first[name], second[name]), name
     assert [int(found["stopped files"]) for found in (first, second)] == [1, 0]
     assert ["training" in text for text in texts] == [True, False]
+    assert [str(found["refused error"]) for found in (first, second)] == ["ValueError", "RuntimeError"]
 
 
 def test_devices_of_no_use_are_refused():

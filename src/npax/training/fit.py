@@ -17,7 +17,7 @@ from jaxtyping import PRNGKeyArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import objectives
-from ..devices import everywhere, global_mesh, here, is_first
+from ..devices import everywhere, first_for_all, global_mesh, here, is_first
 from ..files import held
 from ..fingerprint import fingerprint
 from ..models import AbstractNeuralProcess
@@ -137,19 +137,19 @@ def fit(
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None:
         about["run"] = _fingerprint(state, curriculum, objective, chunk)
-    if folder is not None and resume:
-        found = read_checkpoint(folder, state)
-        if found is not None:
-            state = _same_run(found, about, folder)
-    plan = curriculum.plan(-(-steps // chunk))
-    state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
-    run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
+    with contextlib.ExitStack() as stack:
+        with first_for_all(mesh):
+            stack.enter_context(_alone(folder))
+            state = _resumed(state, about, folder) if resume else state
+        plan = curriculum.plan(-(-steps // chunk))
+        state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
+        run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
-    losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
-    done = first = int(state.step)
+        losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
+        done = first = int(state.step)
 
-    keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
-    with _alone(folder), _progress_bar(progress and is_first(mesh)) as bar:
+        keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
+        bar = stack.enter_context(_progress_bar(progress and is_first(mesh)))
         line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
         try:
             while done < steps:
@@ -253,8 +253,11 @@ def _check_drawn(curriculum):
             )
 
 
-def _same_run(found, about, folder):
-    """The state of a checkpoint, if it is of the run that is asked for."""
+def _resumed(state, about, folder):
+    """The state of the newest checkpoint, if it is of the run that is asked for; `state` where there is none."""
+    found = read_checkpoint(folder, state) if folder is not None else None
+    if found is None:
+        return state
     state, stored = found
     if stored.get("key", about["key"]) != about["key"]:
         raise ValueError(
