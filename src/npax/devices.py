@@ -106,17 +106,17 @@ def here(tree: T) -> T:
     return eqx.combine(jax.tree.map(lambda a: alike(jax.device_put(on_host(a)), a), arrays), rest)
 
 
-def numbers(a: jax.Array) -> jax.Array:
+def numbers(a: jax.Array | np.ndarray) -> jax.Array | np.ndarray:
     """An array as it is; of random keys, their numbers."""
     return jax.random.key_data(a) if _is_key(a) else a
 
 
-def on_host(a: jax.Array) -> np.ndarray:
+def on_host(a: jax.Array | np.ndarray) -> np.ndarray:
     """An array as one of NumPy's; of random keys, their numbers."""
     return np.asarray(numbers(a))
 
 
-def alike(a: jax.Array, like: jax.Array) -> jax.Array:
+def alike(a: jax.Array, like: jax.Array | np.ndarray) -> jax.Array:
     """An array as it is; as random keys, where `like` are some."""
     return jax.random.wrap_key_data(a, impl=jax.random.key_impl(like)) if _is_key(like) else a
 
