@@ -45,7 +45,7 @@ def fill(
 
     **Returns** a `Prediction` whose arrays have the shape of `y`; NaN where nothing at all is seen.
 
-    **Cost:** O(pixels): some 3 microseconds for each and mirror image on a CPU core; half a kilobyte of memory for each
+    **Cost:** O(pixels): some 2 microseconds for each and mirror image on a CPU core; half a kilobyte of memory for each
     of a window on each core. Sides are padded to 1, 2, 3, 4, 6, 8, ... times `model.stride`, so that few shapes are
     compiled, some seconds each.
 

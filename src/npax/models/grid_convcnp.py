@@ -57,7 +57,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     `likelihood`: default `HeteroscedasticGaussian(dy)`; its first `dy` raw numbers are taken to be the mean.
 
     **Cost** for G nodes, seen or not: O(G), about `2 G / 2 ** dx` times `size * hidden * size` products for each block
-    of the finest level; a picture of 150,000 pixels takes about half a second on a CPU core at the default sizes.
+    of the finest level; a picture of 150,000 pixels takes about 0.3 s on a CPU core at the default sizes.
 
     **Good values:** enough levels that the coarsest nodes (of `2 ** len(sizes)` pixels a side) are few. **Pitfalls:**
     observations that share a node count as their mean; the network sees values in the unit in which they come: bring

@@ -111,7 +111,7 @@ def field_universal(
 
     **Arguments:** as for `gp_universal`; `log(scores)`: called every 500 steps with `picture_nll` on 64 pictures, 16
     of the larger and 8 of the largest size.
-    **Cost:** about 1 s per step on one CPU core.
+    **Cost:** about 0.7 s per step on one CPU core.
     """
     if batch_scale < 1:
         raise ValueError(f"`batch_scale` must be at least 1, got {batch_scale}.")
