@@ -12,22 +12,18 @@ from sklearn.utils import check_array
 
 from ..inference import Exact, Tiled
 from ..training import AbstractGaps
-from ..warn import warn
 from .dates import refuse_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .grid import Grid, moment_attributes, points, refuse_taken, require
 from .missing import refuse_missing, refuse_undecoded
+from .repeats import warn_of_repeats, warn_of_same_places
 from .sklearn import NeuralProcessRegressor
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-REPEATS = 5
-"""Observations of each place, and places, from which on averages are the better observations: with 5 to 20 at 5 to 200
-places the noiseless function had a log-likelihood that was better by 0.05 to 0.6 for each target, the more the noise.
-"""
 LOOKED_AT = 2**12
 """Places of a grid that are compared with where the observations are, before anything is predicted."""
 
@@ -152,7 +148,7 @@ def _table(observations, x, ys):
         observations = _with_levels(observations, [*x, *ys])
         require(observations.columns, [*x, *ys], "observations")
         table = observations[[*x, *ys]].compute() if _lazy_table(observations) else observations
-        _warn_of_same_places(table, x, ys)
+        warn_of_same_places(table, x, ys)
         return table, {}
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
         kind = type(observations)
@@ -166,36 +162,11 @@ def _table(observations, x, ys):
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
     require(dataset.variables, [*x, *ys], "observations")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
-    _warn_of_repeats(dataset, x, ys)
+    warn_of_repeats(dataset, x, ys)
     dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]].compute()
     for name in ys:
         refuse_undecoded(dataset[name], name, "`observations`")
     return dataset.to_dataframe().reset_index(), attributes
-
-
-def _warn_of_repeats(dataset, x, ys):
-    spanned = {d for name in x for d in dataset[name].dims}
-    others = dict.fromkeys(d for name in ys for d, n in dataset[name].sizes.items() if d not in spanned and n > 1)
-    if others:
-        along = ", ".join(map(repr, others))
-        warn(
-            f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
-            "observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
-            f"(`.mean({list(others)})`), by which the noiseless function is known better.",
-        )
-
-
-def _warn_of_same_places(table, x, ys):
-    """For a table, which does not say by its dimensions that there are repeats."""
-    known = table[[*x, *ys]].dropna()
-    n, places = len(known), len(known.drop_duplicates(x))
-    if places >= REPEATS and n >= REPEATS * places:
-        warn(
-            f"`observations` has {n:,} rows at {places:,} places. Where they differ in something else, such as time, "
-            "name it in `x`. Where they are repeats, average them first, which makes predictions of the noiseless "
-            f"function better and surer: `observations.groupby({x}, as_index=False)[{ys}].mean()` (the noise is that "
-            "of averages then).",
-        )
 
 
 def _refuse_levels_of_columns(table, where):

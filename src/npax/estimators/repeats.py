@@ -1,0 +1,37 @@
+"""Repeated observations of the same places: taken as they are, with a warning that says what is better."""
+
+from collections.abc import Hashable
+from typing import Any
+
+from ..warn import warn
+
+REPEATS = 5
+"""Observations of each place, and places, from which on averages are the better observations: with 5 to 20 at 5 to 200
+places the noiseless function had a log-likelihood that was better by 0.05 to 0.6 for each target, the more the noise.
+"""
+
+
+def warn_of_repeats(dataset: Any, x: list[Hashable], ys: list[Hashable]) -> None:
+    """Of a Dataset: where `ys` vary along dimensions that none of the coordinates `x` has."""
+    spanned = {d for name in x for d in dataset[name].dims}
+    others = dict.fromkeys(d for name in ys for d, n in dataset[name].sizes.items() if d not in spanned and n > 1)
+    if others:
+        along = ", ".join(map(repr, others))
+        warn(
+            f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
+            "observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
+            f"(`.mean({list(others)})`), by which the noiseless function is known better.",
+        )
+
+
+def warn_of_same_places(table: Any, x: list[Hashable], ys: list[Hashable]) -> None:
+    """Of a table, whose dimensions do not say that there are repeats: where places `x` come again and again."""
+    known = table[[*x, *ys]].dropna()
+    n, places = len(known), len(known.drop_duplicates(x))
+    if places >= REPEATS and n >= REPEATS * places:
+        warn(
+            f"`observations` has {n:,} rows at {places:,} places. Where they differ in something else, such as time, "
+            "name it in `x`. Where they are repeats, average them first, which makes predictions of the noiseless "
+            f"function better and surer: `observations.groupby({x}, as_index=False)[{ys}].mean()` (the noise is that "
+            "of averages then).",
+        )
