@@ -13,6 +13,7 @@ import reference
 import scipy.stats
 from laws import MODELS, close, draw_data, finite, normal
 
+import npax
 from npax.likelihoods import NoisyNormal, marginals, noiseless
 from npax.objectives import (
     _posterior,
@@ -257,3 +258,54 @@ def test_models_of_another_kind_are_named(objective, name, getkey):
         TypeError, match=rf"`{objective.__name__}` .* got {type(model).__name__}: train it by `objectives"
     ):
         unwrap(objective)(model, Task.of(x, y, x, y), getkey())
+
+
+class WithoutEvent(npax.likelihoods.AbstractLikelihood):
+    """A likelihood that forgets that columns are an event."""
+
+    dy: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self):
+        return 2 * self.dy
+
+    def __call__(self, raw):
+        mean, scale = jnp.split(raw, 2, axis=-1)
+        return dist.Normal(mean, jnp.exp(scale))
+
+
+def test_columns_that_are_no_event_are_refused(getkey):
+    """NumPyro would pair every target with every other."""
+    task = npax.Task.of(*(normal(getkey(), (4, 1)) for _ in range(4)))
+    model = npax.CNP(1, 1, encoder=(8,), size=8, decoder=(8,), likelihood=WithoutEvent(), key=getkey())
+    with pytest.raises(ValueError, match=r"event shape \[1\].*to_event\(1\)"):
+        npax.objectives.nll(model, task)
+
+
+class Amounts(npax.likelihoods.AbstractLikelihood):
+    """Positive numbers, gamma distributed."""
+
+    dy: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self):
+        return 2
+
+    def __call__(self, raw):
+        shape, rate = jnp.split(jnp.exp(raw), 2, axis=-1)
+        return dist.Gamma(shape, rate).to_event(1)
+
+
+@pytest.mark.parametrize("count", [9, 6, 0])
+def test_gradients_are_finite_where_zero_is_no_value(count, getkey):
+    """What stands under the mask is replaced by a value of the support."""
+    model = npax.CNP(1, 1, encoder=(8,), size=8, decoder=(8,), likelihood=Amounts(), key=getkey())
+    xc, xt = normal(getkey(), (4, 1)), normal(getkey(), (9, 1))
+    yc, yt = jnp.exp(normal(getkey(), (4, 1))), jnp.exp(normal(getkey(), (9, 1)))
+    mask = jnp.arange(9) < count
+    task = Task(xc, yc, jnp.ones(4, bool), xt, jnp.where(mask[:, None], yt, jnp.nan), mask)
+    value, gradient = loss_and_gradient(nll, model, task, jr.key(0))
+    assert finite(gradient)
+    if count:
+        alone = npax.Task.of(xc, yc, xt[:count], yt[:count])
+        assert close(value, loss_and_gradient(nll, model, alone, jr.key(0))[0])

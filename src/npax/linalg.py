@@ -33,8 +33,7 @@ def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
     r"""$L^{-1} b$ for a lower triangular factor; one system after another, as `cholesky`."""
-    columns = b if b.ndim == 2 else b[:, None]
-    return _solve(factor, columns).reshape(b.shape)
+    return _solve(factor, b.reshape(len(b), -1)).reshape(b.shape)
 
 
 @jax.custom_vjp

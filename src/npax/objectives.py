@@ -34,7 +34,7 @@ def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = Non
     state = model.condition(task.xc, task.yc, task.mask_c)
     latent = isinstance(model, AbstractLatentNeuralProcess)
     predicted = model.predict(state, xt, key=key) if latent else model.predict(state, xt)
-    return masked_mean(-log_prob(predicted, yt), task.mask_t)
+    return masked_mean(-log_prob(predicted, yt, task.mask_t), task.mask_t)
 
 
 def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
@@ -51,7 +51,7 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     state = model.condition(task.xc, task.yc, task.mask_c)
     posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
     z = jnp.asarray(posterior.rsample(key))
-    found = log_prob(model.likelihood(model.decode(state, z, xt)), yt)
+    found = log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
     divergence = jnp.sum(kl_divergence(posterior, prior))
     count = jnp.sum(task.mask_t)
     spread = jnp.where(count > 0, divergence / jnp.maximum(count, 1).astype(divergence.dtype), 0.0)
@@ -75,8 +75,8 @@ def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: i
 
     def log_weight(key):
         z = jnp.asarray(posterior.rsample(key))
-        found = log_prob(model.likelihood(model.decode(state, z, xt)), yt)
-        return jnp.sum(jnp.where(task.mask_t, found, 0.0)) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
+        found = log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
+        return jnp.sum(found) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
 
     log_weights = jax.vmap(log_weight)(jr.split(key, samples))
     joint = jax.nn.logsumexp(log_weights) - jnp.log(float(samples))
@@ -93,8 +93,8 @@ def bootstrap_nll(model: BNP, task: Task, key: PRNGKeyArray, draws: int = 4) -> 
     _check_kind("bootstrap_nll", model, BNP)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
-    base = log_prob(model.predict_base(state, xt), yt)
-    mixed = log_prob(model.predict(state, xt, key=key, samples=draws), yt)
+    base = log_prob(model.predict_base(state, xt), yt, task.mask_t)
+    mixed = log_prob(model.predict(state, xt, key=key, samples=draws), yt, task.mask_t)
     return masked_mean(-base - mixed, task.mask_t)
 
 
@@ -201,10 +201,8 @@ def picture_nll(model: GridConvCNP, picture: Picture, key: PRNGKeyArray | None =
 
 def hidden_pixels_nll(model: GridConvCNP, picture: HiddenPixels, key: PRNGKeyArray | None = None) -> Scalar:
     """Negative log-likelihood per pixel that is wanted, given those that are seen; zero without one."""
-    seen, wanted = picture.mask[..., None], picture.wanted[..., None]
-    distribution = model.on_grid(jnp.where(seen, picture.y, 0.0), picture.mask)
-    found = distribution.log_prob(jnp.where(wanted, picture.y, 0.0))
-    return masked_mean(-jnp.asarray(found), picture.wanted)
+    distribution = model.on_grid(jnp.where(picture.mask[..., None], picture.y, 0.0), picture.mask)
+    return masked_mean(-log_prob(distribution, picture.y, picture.wanted), picture.wanted)
 
 
 def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: PRNGKeyArray | None = None) -> Scalar:

@@ -128,3 +128,13 @@ def test_joint_samples_of_classes_are_one_hot(classes):
     for method in ("ar", "independent"):
         drawn = np.asarray(npax.sample(model, x[:10], y[:10], xt[:5], 3, key=jr.key(0), method=method))
         assert drawn.shape == (3, 5, 3) and set(np.unique(drawn)) <= {0.0, 1.0} and (drawn.sum(axis=-1) == 1).all()
+
+
+def test_no_targets_are_legal(getkey):
+    model = npax.CNP(2, 3, encoder=(8,), size=8, decoder=(8,), likelihood=Categorical(3), key=getkey())
+    x, y = jnp.zeros((4, 2)), jnp.eye(3)[jnp.array([0, 1, 2, 0])]
+    nothing = eqx.filter_jit(lambda model, x, y: model(x, y, x[:0]).mean)(model, x, y)
+    assert nothing.shape == (0, 3)
+    task = npax.Task.of(x, y, x[:0], y[:0])
+    value, gradient = eqx.filter_jit(eqx.filter_value_and_grad(npax.objectives.nll))(model, task)
+    assert value == 0 and finite(gradient)

@@ -189,3 +189,19 @@ def test_gradients_of_mixtures_are_finite_far_out():
         return EqualMixture(dist.Normal(loc, jnp.full((3,), 1e-3))).log_prob(jnp.array(1e3))
 
     assert np.isfinite(jax.jit(jax.grad(log_prob))(np.zeros(3, np.float32))).all()
+
+
+def test_values_are_broadcast_as_numpyro_does():
+    found = EqualMixture(dist.Normal(*(jax.device_put(a.astype(np.float32)) for a in (LOC, SCALE))))
+
+    @jax.jit
+    def of_one(d):
+        return d.log_prob(0.5), d.cdf(0.5), d.icdf(0.9)
+
+    @jax.jit
+    def of_both(d):
+        half, most = jnp.full(2, 0.5), jnp.full(2, 0.9)
+        return d.log_prob(half), d.cdf(half), d.icdf(most)
+
+    for one, both in zip(of_one(found), of_both(found), strict=True):
+        assert one.shape == (2,) and np.allclose(one, both)

@@ -1,5 +1,7 @@
 """Neural processes with latent variables, and bootstrapping ones, against their definitions."""
 
+from inspect import unwrap
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from untrained import untrained
 
 import npax
 from npax.likelihoods import FunctionAndNoise
+from npax.models._base import gaussian_unless
 from npax.models.bnp import _sorted, _with_replacement
 
 
@@ -188,3 +191,10 @@ def test_what_is_hidden_may_be_anything_outside_of_a_jit_too(name, rng):
     state = model.condition(x, y)
     drawn = model.sample(state, np.where(seen[:, None], x, np.nan).astype(np.float32), jr.key(1), 3, mask=seen)
     assert np.isfinite(drawn[:, :2]).all()
+
+
+def test_widths_are_at_least_one(getkey):
+    with pytest.raises(ValueError, match=r"widths of a network must be at least 1, got \["):
+        npax.CNP(1, 1, encoder=(0,), key=getkey())
+    with pytest.raises(TypeError, match=r"`likelihood` must be one of npax\.likelihoods"):
+        unwrap(gaussian_unless)(npax.likelihoods.HeteroscedasticGaussian, 1)

@@ -42,6 +42,20 @@ def test_gradients_have_the_precision_of_the_weights(name, weights, data, rng):
             assert got.dtype == weight.dtype and bool(jnp.isfinite(got).all())
 
 
+@pytest.mark.parametrize("name", ["tnp-nd", "np"])
+def test_models_of_short_numbers_are_trained(name, rng):
+    """Covariances of joint predictions are those of float32; a latent variable has the precision of the model."""
+    with jax.numpy_dtype_promotion("standard"):
+        model = cast(MODELS[name](jr.key(0)), "bfloat16")
+        dy = model.likelihood.dy
+        shapes = [(5, model.dx), (5, dy), (7, model.dx), (7, dy)]
+        task = cast(Task.of(*(rng.normal(size=shape) for shape in shapes)), "bfloat16")
+        value, found = eqx.filter_jit(eqx.filter_value_and_grad(suited(model)))(model, task, jr.key(0))
+    assert bool(jnp.isfinite(value))
+    for gradient in jax.tree.leaves(found):
+        assert gradient.dtype == jnp.bfloat16 and bool(jnp.isfinite(gradient).all())
+
+
 @pytest.mark.parametrize("data", [("float32", "float64"), ("float64", "float32")])
 @pytest.mark.parametrize("name", ["lbanp", "rcnp", "te-pt-tnp", "locations"])
 def test_data_of_any_precision_is_predicted_from(name, data, rng):

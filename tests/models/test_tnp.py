@@ -213,3 +213,10 @@ def test_lbanp_with_more_pseudo_tokens_than_observations_learns(getkey):
     with jax.numpy_dtype_promotion("standard"):  # of optax
         losses = train(model)
     assert losses[-1] < losses[0] - 1
+
+
+def test_no_targets_are_drawn_as_none():
+    model = MODELS["tnp-a"](jr.key(0))
+    x, y = jnp.zeros((4, model.dx)), jnp.zeros((4, model.dy))
+    drawn = eqx.filter_jit(lambda model, x, y: model.sample(model.condition(x, y), x[:0], jr.key(1), 3))(model, x, y)
+    assert drawn.shape == (3, 0, model.dy)

@@ -23,12 +23,13 @@ class OneHotCategorical(dist.Distribution):
     def __init__(self, logits: Float[Array, "*batch classes"], *, validate_args=None):
         self.logits = logits
         shape = jnp.shape(logits)
+        validate_args = False if 0 in shape else validate_args  # NumPyro's checks do not take empty arrays
         super().__init__(batch_shape=shape[:-1], event_shape=shape[-1:], validate_args=validate_args)
 
     @property
     def classes(self) -> dist.CategoricalLogits:
         """The distribution of the number of the class."""
-        return dist.CategoricalLogits(self.logits)
+        return dist.CategoricalLogits(self.logits, validate_args=False)
 
     @property
     def probs(self) -> Float[Array, "*batch classes"]:

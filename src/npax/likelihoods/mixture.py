@@ -42,7 +42,7 @@ class EqualMixture(dist.Distribution):
         return jnp.mean(variance, axis=self._axis) + jnp.var(mean, axis=self._axis)
 
     def log_prob(self, value, intermediates=None):
-        each = jnp.asarray(self.parts.log_prob(jnp.expand_dims(value, self._axis)))
+        each = jnp.asarray(self.parts.log_prob(self._beside(value)))
         axis = -1 - len(self.batch_shape)
         return jax.nn.logsumexp(each, axis=axis) - jnp.log(float(each.shape[axis]))
 
@@ -54,11 +54,11 @@ class EqualMixture(dist.Distribution):
         return jnp.take_along_axis(drawn, jnp.expand_dims(part, self._axis), self._axis).squeeze(self._axis)
 
     def cdf(self, value):
-        return jnp.mean(self.parts.cdf(jnp.expand_dims(value, self._axis)), axis=self._axis)
+        return jnp.mean(self.parts.cdf(self._beside(value)), axis=self._axis)
 
     def icdf(self, q):
         """By bisection between the least and the greatest quantile of the parts, to the rounding of float32."""
-        quantiles = jnp.asarray(self.parts.icdf(jnp.expand_dims(q, self._axis)))
+        quantiles = jnp.asarray(self.parts.icdf(self._beside(q)))
 
         def halve(_, ends):
             low, high = ends
@@ -69,6 +69,11 @@ class EqualMixture(dist.Distribution):
         ends = quantiles.min(axis=self._axis), quantiles.max(axis=self._axis)
         low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
         return 0.5 * (low + high)
+
+    def _beside(self, value):
+        """`value`, which is broadcast as NumPyro's distributions do, with an axis for the parts."""
+        shape = jnp.broadcast_shapes(jnp.shape(value), (*self.batch_shape, *self.event_shape))
+        return jnp.expand_dims(jnp.broadcast_to(value, shape), self._axis)
 
     @property
     def _axis(self):

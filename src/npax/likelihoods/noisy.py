@@ -1,6 +1,7 @@
+import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 from numpyro.distributions import constraints
 
 from .categorical import OneHotCategorical
@@ -61,11 +62,27 @@ def marginals(distribution: dist.Distribution) -> dist.Distribution:
     return distribution.base_dist if isinstance(distribution, dist.Independent) else distribution
 
 
-def log_prob(distribution: dist.Distribution, y: Float[Array, "nt dy"]) -> Float[Array, "*batch"]:
-    """`distribution.log_prob(y)`, also where there are no targets, which NumPyro does not take."""
+def log_prob(
+    distribution: dist.Distribution, y: Float[Array, "*n dy"], mask: Bool[Array, "*n"] | None = None
+) -> Float[Array, "*batch"]:
+    """`distribution.log_prob(y)`, also where there are no targets, which NumPyro does not take; zero where `mask` is
+    `False`, whatever stands there.
+
+    **Raises** `ValueError` where the columns of `y` are not those of an event: NumPyro would pair them otherwise.
+    """
+    if distribution.event_shape[-1:] != y.shape[-1:]:
+        raise ValueError(
+            f"The distribution of a likelihood must have the event shape [{y.shape[-1]}], the columns of `y`; got "
+            f"{[*distribution.event_shape]}. `.to_event(1)` makes an event of the columns."
+        )
     if 0 in distribution.batch_shape:
         return jnp.zeros(distribution.batch_shape, y.dtype)
-    return jnp.asarray(distribution.log_prob(y))
+    if mask is None:
+        return jnp.asarray(distribution.log_prob(y))
+    # Zeros would not do: outside of the support, as of amounts, gradients are NaN. A value that counts lies within.
+    within = y.reshape(-1, y.shape[-1])[jnp.argmax(mask)]
+    safe = jnp.where(jnp.any(mask), within, jax.lax.stop_gradient(jnp.asarray(distribution.mean)).astype(y.dtype))
+    return jnp.where(mask, distribution.log_prob(jnp.where(mask[..., None], y, safe)), 0.0)
 
 
 def noiseless(distribution: dist.Distribution) -> dist.Distribution:

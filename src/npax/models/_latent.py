@@ -60,5 +60,5 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         r"""$\log \frac1S \sum_s \prod_t p(y_t \mid x_t, z_s)$ with draws $z_s$ given the context: a lower bound in
         expectation, tighter with more `samples`."""
         xt, yt, mask = clean(self, xt, yt, mask, "t")
-        each = log_prob(self.predict_each(state, xt, key=key, samples=samples), yt)
-        return jax.nn.logsumexp(jnp.sum(jnp.where(mask, each, 0.0), axis=-1)) - jnp.log(float(samples))
+        each = log_prob(self.predict_each(state, xt, key=key, samples=samples), yt, mask)
+        return jax.nn.logsumexp(jnp.sum(each, axis=-1)) - jnp.log(float(samples))

@@ -88,7 +88,7 @@ class NP(AbstractLatentNeuralProcess):
         return self.latent_path(*clean(self, x, y, mask))
 
     def draw(self, state: NPState, key):
-        return state.mean + state.std * jr.normal(key, state.mean.shape)
+        return state.mean + state.std * jr.normal(key, state.mean.shape, state.mean.dtype)
 
     def decode(self, state: NPState, draw, xt):
         return self.decoder(self.path.read(state.memory, xt), draw[None], xt)

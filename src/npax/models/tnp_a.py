@@ -56,7 +56,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         """The log-likelihood of each target given the context and the targets before it; zero under a `False`."""
         xt, yt, mask = clean(self, xt, yt, mask, "t")
         memories, at = self._with_targets(state, xt, yt, mask)
-        return jnp.where(mask, log_prob(self.likelihood(self._read(memories, xt, at - 0.5)), yt), 0.0)
+        return log_prob(self.likelihood(self._read(memories, xt, at - 0.5)), yt, mask)
 
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
         return jnp.sum(self.log_probs(state, xt, yt, mask))
@@ -64,6 +64,8 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         (xc, yc, mask_c), xt = state[1], places(self, state, xt)
         nt = xt.shape[0]
+        if nt == 0:
+            return jnp.zeros((n, 0, self.dy), yc.dtype)
         counted = jnp.ones(nt, bool) if mask is None else jnp.asarray(mask)
         empty = jnp.zeros((nt, self.dy), yc.dtype)
         room = [jnp.zeros_like(xt), empty, _before_all(xt), jnp.zeros(nt, bool)]

@@ -53,7 +53,7 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         xt, yt, mask = clean(self, xt, yt, mask, "t")
         joint = self.joint(state, xt, mask)
         factor = jnp.asarray(joint.scale_tril)
-        white = solve_lower(factor, yt.reshape(-1) - joint.loc)
+        white = solve_lower(factor, yt.reshape(-1).astype(factor.dtype) - joint.loc)
         determinant = jnp.sum(jnp.log(jnp.diagonal(factor)))
-        seen = jnp.sum(mask, dtype=yt.dtype) * self.dy
+        seen = jnp.sum(mask, dtype=factor.dtype) * self.dy
         return -0.5 * jnp.sum(jnp.square(white)) - determinant - 0.5 * math.log(2 * math.pi) * seen
