@@ -1,6 +1,10 @@
 """A digest tells values, types and settings, and does not tell processes."""
 
+import dataclasses
 import functools
+import os
+import subprocess
+import sys
 
 import equinox as eqx
 import jax
@@ -84,3 +88,53 @@ def test_checks_of_types_around_a_function_do_not_count():
 
 def plain(x):
     return x
+
+
+class Setting(eqx.Module):
+    """A PyTree with a function, or an object, among its settings."""
+
+    of: object = eqx.field(static=True)
+    inner: tuple = ()
+
+
+def test_settings_of_trees_count_by_what_they_hold():
+    def deep(of):
+        return Setting(None, ({"a": Setting(of)},))
+
+    for make in (Setting, deep):
+        for one, same, other in (
+            (scaled(1.0), scaled(1.0), scaled(2.0)),
+            (Weighted(LONG), Weighted(LONG.copy()), Weighted(OTHER)),
+        ):
+            assert fingerprint((make(one),)) == fingerprint((make(same),)) != fingerprint((make(other),))
+
+
+@dataclasses.dataclass(eq=False)
+class Rows:
+    """Written by its values, of which NumPy leaves out the middle."""
+
+    y: np.ndarray
+
+
+def test_objects_that_write_themselves_count_by_what_they_hold():
+    assert fingerprint((Rows(LONG),)) == fingerprint((Rows(LONG.copy()),)) != fingerprint((Rows(OTHER),))
+
+
+def test_sets_are_the_same_in_every_process():
+    script = "from npax.fingerprint import fingerprint; print(fingerprint([{'alpha', 'beta', 'gamma', 'delta'}]))"
+    one, other = (
+        subprocess.run(
+            [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "12"
+    )
+    assert one == other != b""
+
+
+def test_names_that_are_bound_later_are_legal():
+    def function():
+        return later
+
+    first = fingerprint((function,))
+    later = 1
+    assert fingerprint((function,)) != first

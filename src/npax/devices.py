@@ -56,9 +56,12 @@ def on_first(tree: T, mesh: Mesh) -> T:
 def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright: ignore[reportInvalidTypeForm]
     """The devices given, or those of all processes; or the one that `jax.default_device` names, where it does.
 
-    **Raises:** `ValueError` where none of them is this process's own, or they belong to several processes but not all.
+    **Raises:** `TypeError` for something else than devices; `ValueError` where none of them is this process's own, or
+    they belong to several processes but not all.
     """
     devices = list(_unless_one_is_named(jax.devices) if devices is None else devices)
+    if not all(isinstance(device, jax.Device) for device in devices):
+        raise TypeError(f"`devices` must be a list of JAX's devices, such as `jax.devices('cpu')`; got {devices}.")
     owners = {device.process_index for device in devices}
     if jax.process_index() not in owners or len(owners) not in (1, jax.process_count()):
         raise ValueError(

@@ -24,12 +24,21 @@ class Task(eqx.Module):
 
     @classmethod
     def of(cls, xc, yc, xt, yt) -> "Task":
-        """A task without padding: every point counts. **Raises** `ValueError` for shapes that do not fit."""
-        xc, yc, xt, yt = (jnp.asarray(a, jnp.float32) for a in (xc, yc, xt, yt))
+        """A task without padding: every point counts. In float32 (float64 where JAX has that by default).
+
+        **Raises** `ValueError` for shapes that do not fit.
+        """
+        xc, yc, xt, yt = (jnp.asarray(a, jnp.result_type(float)) for a in (xc, yc, xt, yt))
         for name, x, y in (("c", xc, yc), ("t", xt, yt)):
             if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-1] != y.shape[:-1]:
                 raise ValueError(
                     f"`x{name}` must have the shape [n, dx], a row for each point, and `y{name}` [n, dy] with as many; "
                     f"got {[*x.shape]} and {[*y.shape]}."
+                )
+        for name, c, t in (("x", xc, xt), ("y", yc, yt)):
+            if (*c.shape[:-2], c.shape[-1]) != (*t.shape[:-2], t.shape[-1]):
+                raise ValueError(
+                    f"`{name}c` and `{name}t` must have the same columns, and the same leading axes in a batch of "
+                    f"tasks; got {[*c.shape]} and {[*t.shape]}."
                 )
         return cls(xc, yc, jnp.ones(xc.shape[:-1], bool), xt, yt, jnp.ones(xt.shape[:-1], bool))

@@ -20,3 +20,10 @@ def test_every_task_comes_up_as_often_as_the_others():
 def test_tasks_without_one_axis_are_refused(tasks):
     with pytest.raises(ValueError, match="one leading axis over tasks"):
         ArrayTask(tasks)
+
+
+def test_arrays_of_numpy_are_tasks_too():
+    arrays = np.arange(3.0, dtype=np.float32)[:, None, None]
+    tasks = ArrayTask({"x": arrays, "y": 2 * arrays})
+    drawn = jax.vmap(tasks.sample)(jr.split(jr.key(0), 5))
+    assert (drawn["y"] == 2 * drawn["x"]).all()

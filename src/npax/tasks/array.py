@@ -27,4 +27,4 @@ class ArrayTask(AbstractTasks):
 
     def sample(self, key):
         i = jr.randint(key, (), 0, len(self))
-        return jax.tree.map(lambda a: a[i], self.tasks)
+        return jax.tree.map(lambda a: jnp.asarray(a)[i], self.tasks)

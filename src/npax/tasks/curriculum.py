@@ -5,7 +5,11 @@ from ._base import AbstractTasks
 
 
 class Stage(eqx.Module):
-    """Tasks of one shape, the batch size that suits it, and how often it comes up (relative to other stages)."""
+    """Tasks of one shape, the batch size that suits it, and how often it comes up (relative to other stages).
+
+    **Raises:** `TypeError` for no sampler or a batch size that is no whole number; `ValueError` for a `weight` or a
+    batch size that is not positive, or where it starts at the end or later.
+    """
 
     tasks: AbstractTasks
     batch_size: int = eqx.field(static=True)
@@ -13,29 +17,36 @@ class Stage(eqx.Module):
     start: float = eqx.field(static=True, default=0.0)
     """The share of the training after which the stage joins in: large contexts come late."""
 
+    def __check_init__(self):
+        if isinstance(self.tasks, type) or not callable(getattr(self.tasks, "sample", None)):
+            raise TypeError(f"`tasks` must be a sampler, an object with a method `sample(key)`; got {self.tasks!r}.")
+        if not isinstance(self.batch_size, int | np.integer):
+            raise TypeError(f"`batch_size` must be a whole number, got {self.batch_size!r}.")
+        if not (self.weight > 0 and self.batch_size >= 1):
+            raise ValueError(
+                "`weight` must be above 0 and `batch_size` at least 1 in every stage, "
+                f"got {self.weight} and {self.batch_size}."
+            )
+        if not self.start < 1:
+            raise ValueError(f"`start` must be below 1, the end of the training, got {self.start}.")
+
 
 class Curriculum(eqx.Module):
     """Several shapes of tasks in one training: a step draws from one of them, so each is compiled once.
 
     The order is fixed and even: of the stages that have started, the one that lags most behind its weight is next.
 
-    **Raises:** `ValueError` where no stage is there from the start, one starts at the end or later, or weights or batch
-    sizes are not positive.
+    **Raises:** `TypeError` for something else than a sequence of `Stage`s; `ValueError` where none of them is there
+    from the start.
     """
 
     stages: tuple[Stage, ...]
 
     def __check_init__(self):
+        if not isinstance(self.stages, tuple | list) or not all(isinstance(stage, Stage) for stage in self.stages):
+            raise TypeError(f"`stages` must be a tuple of `Stage`s, got {self.stages!r}.")
         if not any(stage.start <= 0 for stage in self.stages):
             raise ValueError(f"One of `stages` must have `start` 0, got {[stage.start for stage in self.stages]}.")
-        for stage in self.stages:
-            if not stage.start < 1:
-                raise ValueError(f"`start` must be below 1, the end of the training, got {stage.start}.")
-            if stage.weight <= 0 or stage.batch_size < 1:
-                raise ValueError(
-                    "`weight` must be above 0 and `batch_size` at least 1 in every stage, "
-                    f"got {stage.weight} and {stage.batch_size}."
-                )
 
     def plan(self, chunks: int) -> np.ndarray:
         """Which stage each of `chunks` equal parts of the training uses: `[chunks]` integers."""

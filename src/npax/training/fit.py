@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -93,7 +94,8 @@ def fit(
     task (default: what suits the model, `objectives.suited`).
     `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
-    newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end.
+    newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end;
+    steps run in parts that divide both this number and `chunk`, so that multiples are cheapest.
     `devices`: those that share the work (default: all).
 
     **Several devices** (GPUs, TPU cores, or CPU cores after `npax.devices.one_device_per_core()`) share the tasks of
@@ -116,13 +118,16 @@ def fit(
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
     checkpoint is of another run: of another model, `key`, tasks, objective, kind of optimiser or batch size, or of more
     steps (more `steps`, and other learning rates, prolong it), or another training is running in its folder;
-    `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where all steps were skipped, and where
+    `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where more than a tenth of the steps
+    were skipped, and where
     samplers factorise batches of matrices on several CPU devices, of which one is used then (`AbstractTasks`).
     """
-    _check(model, tasks, {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}, key, optimizer)
-    if evaluate_every is not None and evaluate is None:
-        raise ValueError(f"`evaluate_every`={evaluate_every} needs `evaluate`, the function to call.")
+    counts = {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}
+    counts |= {} if evaluate_every is None else {"evaluate_every": evaluate_every}
+    _check(model, tasks, counts, key, optimizer)
+    _check_functions(objective, evaluate, evaluate_every)
     steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
+    part = chunk if evaluate_every is None else math.gcd(chunk, evaluate_every)
     drawn = not isinstance(model, AbstractNeuralProcess)
     curriculum = tasks if isinstance(tasks, Curriculum) else Curriculum((Stage(tasks, batch_size),))
     optimizer = muon(steps) if optimizer is None else optimizer
@@ -142,6 +147,7 @@ def fit(
             stack.enter_context(_alone(folder))
             state = _resumed(state, about, folder) if resume else state
         plan = curriculum.plan(-(-steps // chunk))
+        held = [_held(stage.tasks) for stage in curriculum.stages]
         state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
         run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
@@ -153,9 +159,10 @@ def fit(
         line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
         try:
             while done < steps:
-                end = min((done // chunk + 1) * chunk, steps)
-                stage = stages[plan[done // chunk]]
-                state, loss = run(Chunk(state, run_key, stage, end - done, objective, optimizer, seeds, mesh))
+                end = min((done // part + 1) * part, steps)
+                which = plan[done // chunk]
+                settings = objective, optimizer, seeds, mesh, held[which]
+                state, loss = run(Chunk(state, run_key, stages[which], end - done, *settings))
                 losses.append(np.asarray(loss))
                 bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
                 if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
@@ -169,12 +176,7 @@ def fit(
                 _write_last(folder, int(state.step), state, about, keep)
     forget_if_many()
     state = here(state)
-    if np.all(np.asarray(state.skipped) == done):
-        warn(
-            f"All of the {done:,} steps were skipped, for no loss or gradient was finite: the model is the one that "
-            "came. Look for NaN or infinity in what `tasks` draws.",
-            RuntimeWarning,
-        )
+    _warn_of_skipped(int(np.max(np.asarray(state.skipped))), done)
     if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
         evaluations.append((done, evaluate(state.model)))
     return FitResult(
@@ -200,8 +202,9 @@ def _check(model, tasks, counts, key, optimizer):
             "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
             f"`Curriculum`; got {tasks!r}."
         )
-    if isinstance(key, int | np.integer):
-        raise TypeError(f"`key` must be a key, `jax.random.key({key})`; got {key}.")
+    if not isinstance(key, jax.Array | np.ndarray):
+        example = key if isinstance(key, int | np.integer) else 0
+        raise TypeError(f"`key` must be a key, such as `jax.random.key({example})`; got {key!r}.")
     drawn = not isinstance(model, AbstractNeuralProcess)
     if counts["seeds"] > 1 and not drawn:
         raise ValueError(
@@ -214,6 +217,31 @@ def _check(model, tasks, counts, key, optimizer):
             f"`optimizer` must be an optax transformation, such as `npax.training.adamw({counts['steps']}, 1e-3)`; got "
             f"{optimizer!r}."
         )
+
+
+def _check_functions(objective, evaluate, evaluate_every):
+    for name, function in (("objective", objective), ("evaluate", evaluate)):
+        if function is not None and not callable(function):
+            raise TypeError(f"`{name}` must be a function, got {function!r}.")
+    if evaluate_every is not None and evaluate is None:
+        raise ValueError(f"`evaluate_every`={evaluate_every} needs `evaluate`, the function to call.")
+
+
+def _held(tasks):
+    """What tells a plain object from what it was at the last `fit`; of PyTrees the program knows by itself."""
+    return fingerprint((tasks,)) if any(leaf is tasks for leaf in jax.tree.leaves(tasks)) else ""
+
+
+def _warn_of_skipped(skipped, done):
+    if skipped <= done / 10:
+        return
+    all_of = skipped == done
+    many, end = ("All", ": the model is the one that came") if all_of else (f"{skipped:,}", " and changed nothing")
+    warn(
+        f"{many} of the {done:,} steps were skipped, for loss or gradient was not finite{end}. Look for NaN or "
+        "infinity in what `tasks` draws.",
+        RuntimeWarning,
+    )
 
 
 def _write_last(folder, step, state, about, keep):

@@ -6,6 +6,7 @@ from typing import TypeVar, cast
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import optax
 from optax.contrib import MuonDimensionNumbers, muon as optax_muon
 
@@ -88,18 +89,20 @@ def warmup_stable_decay(steps: int, peak: float, fall: float = 0.75):
 
 def _weights(params):
     """Which leaves are weights of linear maps."""
-    return jax.tree_util.tree_map_with_path(lambda path, _: _is_weight(path), params)
+    return jax.tree_util.tree_map_with_path(_is_weight, params)
 
 
-def _is_weight(path):
-    return isinstance(path[-1], jax.tree_util.GetAttrKey) and path[-1].name == "weight"
+def _is_weight(path, leaf):
+    """Those of Equinox's norms, of one axis, are scales."""
+    named = isinstance(path[-1], jax.tree_util.GetAttrKey) and path[-1].name == "weight"
+    return named and eqx.is_array_like(leaf) and jnp.ndim(leaf) >= 2
 
 
 def _matrices(params):
     """Muon's matrices: the weights of linear maps (stacked over blocks or not), but for those with a thin side."""
 
     def spec(path, leaf):
-        if not (_is_weight(path) and eqx.is_array_like(leaf) and min(leaf.shape[-2:]) >= 16):
+        if not (_is_weight(path, leaf) and min(leaf.shape[-2:]) >= 16):
             return None
         return MuonDimensionNumbers(reduction_axis=leaf.ndim - 2, output_axis=leaf.ndim - 1)
 

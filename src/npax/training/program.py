@@ -58,6 +58,9 @@ class Chunk(NamedTuple):
     optimizer: optax.GradientTransformation
     seeds: int
     mesh: Mesh
+    held: str = ""
+    """By the sampler, where it is a plain object: such ones are told apart by identity, whatever they have come to
+    hold."""
 
 
 def run(chunk: Chunk) -> tuple[TrainState, Array]:

@@ -53,6 +53,9 @@ def _gradient_of_share(model, stage, key, objective, mesh):
     keys, objective_keys = (jr.split(k, stage.batch_size) for k in (key, jr.fold_in(key, stage.batch_size)))
     index = (jax.lax.axis_index(AXIS) * count + jnp.arange(count))[:, None] * size + jnp.arange(size)
 
+    def of_task(model, task, key):
+        return jnp.asarray(objective(model, task, key))  # a plain number, too, is one for each task
+
     @eqx.filter_value_and_grad
     def gradient(model, index):
         """Of the mean over the batch; where tasks run out, the last is repeated in vain."""
@@ -60,7 +63,7 @@ def _gradient_of_share(model, stage, key, objective, mesh):
         tasks = jax.vmap(stage.tasks.sample)(keys[mine])
         _check_columns(model, tasks)
         with unrolled(), summed_over_tasks():
-            losses = eqx.filter_vmap(objective, in_axes=(None, 0, 0))(model, tasks, objective_keys[mine])
+            losses = eqx.filter_vmap(of_task, in_axes=(None, 0, 0))(model, tasks, objective_keys[mine])
             _check_losses(losses)
             return jnp.sum(jnp.where(index < stage.batch_size, losses, 0.0)) / stage.batch_size
 
