@@ -239,3 +239,15 @@ def test_bad_arguments_are_named(small):
         ModelSurrogate(small, anchors=0)
     with pytest.raises(ValueError, match="`noise_std`"):
         GPSurrogate(tinygp.kernels.ExpSquared(jnp.array(0.6)), 0.0)
+
+
+def test_another_width_compiles_nothing(small):
+    traced = []
+
+    @eqx.filter_jit
+    def ask(rule):
+        traced.append(rule)
+        return rule(Known(), evaluations([[0.0]], [1.0]), jnp.ones((3, 2)), jr.key(0))
+
+    narrow, wide = ask(ConfidenceBound(1.0)), ask(ConfidenceBound(4.0))
+    assert len(traced) == 1 and (wide > narrow).all()

@@ -119,7 +119,16 @@ def test_an_interrupt_returns_what_is_known(small):
     result = minimize(f, [(0, 1)], model=small, random_state=0)
     assert not result.success and result.message == "Interrupted."
     np.testing.assert_array_equal(result.func_vals, [3, 1, 2])
-    assert result.fun == 1 and np.isfinite(result.fun_model)
+    assert result.fun == result.fun_model == 1  # the model was not used yet, and is not compiled now
+
+
+def test_a_second_interrupt_loses_nothing_either(small, monkeypatch):
+    def interrupted(*anything):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Optimizer, "recommend", interrupted)
+    result = minimize(quadratic, [(0, 1)], n_init=2, n_iter=1, model=small, random_state=0)
+    assert len(result.func_vals) == 3 and result.fun_model == result.fun
 
 
 def test_an_exception_carries_what_is_known(small):
@@ -234,11 +243,15 @@ def test_the_scale_keeps_the_order_and_can_be_undone(y):
     np.testing.assert_allclose(scale.undo(scale(y)), y, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("y", [np.r_[0.0, 0.1, 0.2, 0.3, 1.7e308], np.r_[0.0, 0, 0, 1.7e308]])
+@pytest.mark.parametrize(
+    "y", [np.r_[0.0, 0.1, 0.2, 0.3, 1.7e308], np.r_[0.0, 0, 0, 1.7e308], np.r_[1.0, 2, [1.7e308] * 4]]
+)
 def test_the_largest_float_is_a_penalty_like_others(y):
     scale = Scale.of(y)
     assert np.isfinite(scale(y)).all() and (np.diff(scale(y)) >= 0).all()
-    np.testing.assert_allclose(scale.undo(scale(y))[:3], y[:3], atol=1e-6)
+    assert scale(y)[0] < scale(y)[-1] - 1
+    if y[2] < 1:
+        np.testing.assert_allclose(scale.undo(scale(y))[:3], y[:3], atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +264,8 @@ def test_the_largest_float_is_a_penalty_like_others(y):
         ({"bounds": [(0, 1, 2)]}, ValueError, "one pair for each coordinate"),
         ({"bounds": [("a", "b")]}, ValueError, "pairs of numbers"),
         ({"bounds": [(0, 1)] * 4}, ValueError, "up to 3 coordinates, got 4"),
+        ({"random_state": -1}, ValueError, "`random_state` must be a whole number from 0 on.*got -1"),
+        ({"random_state": "a"}, TypeError, "`random_state` must be a whole number from 0 on.*got 'a'"),
         ({"n_init": 0}, ValueError, "`n_init` must be a whole number, at least 1"),
         ({"n_iter": -5}, ValueError, "`n_iter`.* must be a whole number, at least 0; got -5"),
         ({"acquisition": "pi"}, ValueError, '"ei", "ucb", "thompson"'),

@@ -156,8 +156,8 @@ def test_regrets_are_means_over_runs(ax):
     assert ax.get_yscale() == "log" and len(ax.collections) == 1
     with pytest.raises(ValueError, match="runs by iterations"):
         plot.regret(ax, [1.0, 2.0])
-    with pytest.raises(ValueError, match="finite number"):
-        plot.regret(ax, [[np.nan, np.inf]])
+    with pytest.raises(ValueError, match="NaN or infinity in 1 of 2 runs"):
+        plot.regret(ax, [[1.0, 0.5], [np.nan, np.nan]])
 
 
 def test_an_image_has_the_colours_of_its_pixels(ax):

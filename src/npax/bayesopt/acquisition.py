@@ -46,11 +46,12 @@ class ConfidenceBound(AbstractAcquisition):
     `width`: the number $w$ of standard deviations; more explores more. **Good values:** 1 to 3.
     """
 
-    width: float = 2.0
+    width: Float[Array, ""]
 
-    def __check_init__(self):
-        if not 0 <= self.width < math.inf:
-            raise ValueError(f"`width` must be finite and not negative, got {self.width}.")
+    def __init__(self, width: float = 2.0):
+        if not 0 <= width < math.inf:
+            raise ValueError(f"`width` must be finite and not negative, got {width}.")
+        self.width = jnp.asarray(width, jnp.float32)  # not a setting: another one compiles nothing
 
     def __call__(self, surrogate, seen, xt, key):
         mean, std = surrogate.moments(seen, xt)

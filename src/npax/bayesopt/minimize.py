@@ -1,5 +1,6 @@
 """The minimum of an expensive function of up to a few coordinates."""
 
+import contextlib
 from collections.abc import Callable
 from numbers import Integral
 
@@ -41,7 +42,7 @@ def minimize(
     **Returns** a `scipy.optimize.OptimizeResult`: `x [d]` and `fun`, the lowest value seen and its place; `x_iters
     [n d]` and `func_vals [n]`, all finite values in order; `nfev`, evaluations, failed ones included; `message`,
     `success`. With a noisy function prefer `x_model`, the evaluated place where the model believes the function to be
-    lowest, and `fun_model`, its belief there.
+    lowest, and `fun_model`, its belief there (`x` and `fun` where Ctrl-C came before the model was used).
 
     **Nothing is lost:** Ctrl-C ends the search and returns what is known, with `success=False`. An exception in `f`
     is passed on with what is known in its attribute `result`.
@@ -72,7 +73,10 @@ def minimize(
         error.add_note("The evaluations made until then are in the attribute `result` of this exception.")
         raise
     result = optimizer.result(message, success)
-    result.x_model, result.fun_model = optimizer.recommend() if len(result.func_vals) else (result.x, result.fun)
+    result.x_model, result.fun_model = result.x, result.fun
+    if len(result.func_vals) and (success or optimizer.used):  # whoever stopped it does not wait for a model to compile
+        with contextlib.suppress(KeyboardInterrupt):
+            result.x_model, result.fun_model = optimizer.recommend()
     return result
 
 

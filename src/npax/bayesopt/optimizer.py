@@ -32,6 +32,10 @@ SAME = 1e-5
 """Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
 
 
+LARGEST = 1e300
+"""Of values, and of their distances in spreads: penalties such as the largest float are no more than this."""
+
+
 class FailedEvaluation(UserWarning):
     """The function had no finite value somewhere."""
 
@@ -95,10 +99,16 @@ class Optimizer:
             raise ValueError(
                 f"The model takes up to {self.surrogate.model.dx} coordinates, got {len(self.low)} pairs in `bounds`."
             )
-        self._rng = np.random.default_rng(random_state)
+        try:
+            self._rng = np.random.default_rng(random_state)
+        except (TypeError, ValueError) as error:
+            rule = "`random_state` must be a whole number from 0 on, a generator of NumPy's or None"
+            raise type(error)(f"{rule}; got {random_state!r}.") from error
         self._design = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng)
         self._told: list[tuple[np.ndarray, float]] = []
         self._open: list[np.ndarray] = []
+        self.used = False
+        """Whether the model has chosen a place yet."""
 
     def ask(self) -> np.ndarray:
         """Where to evaluate next: `[d]`."""
@@ -107,7 +117,7 @@ class Optimizer:
         if by_chance or known == 0 or len(self._told) + len(self._open) < self.n_init:
             place = self._design.random(1)[0]
         else:
-            place = self._most_promising()
+            place, self.used = self._most_promising(), True
         x = np.clip(self.low + place * (self.high - self.low), self.low, self.high)
         self._open.append(x)
         return x.copy()
@@ -245,9 +255,9 @@ class Scale(NamedTuple):
 
     @classmethod
     def of(cls, y: np.ndarray) -> "Scale":
-        median = float(np.median(y))
+        median = float(np.median(np.clip(y, -LARGEST, LARGEST)))  # that of an even number is a mean, and may overflow
         with np.errstate(over="ignore"):
-            spread = min(median - float(y.min()) or float(y.std()) or 1.0, 1e300)
+            spread = min(median - float(y.min()) or float(y.std()) or 1.0, LARGEST)
         bent = _bent(y, median, spread)
         return cls(median, spread, float(bent.mean()), float(bent.std()) or 1.0)
 
@@ -259,9 +269,8 @@ class Scale(NamedTuple):
 
 
 def _bent(y, median, spread):
-    """Penalties such as the largest float are no farther away than 1e300 spreads."""
     with np.errstate(over="ignore"):
-        return np.arcsinh(np.clip((y - median) / spread, -1e300, 1e300))
+        return np.arcsinh(np.clip((y - median) / spread, -LARGEST, LARGEST))
 
 
 @eqx.filter_jit

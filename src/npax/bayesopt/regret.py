@@ -63,10 +63,13 @@ def search(
 
     `surrogate`: it sees raw coordinates and values; `None` is the oracle, which knows kernel and noise.
 
-    **Raises:** `ValueError` unless `n_init` is at least 1 and at most the number of candidates.
+    **Raises:** `ValueError` unless `n_init` is at least 1 and at most the number of candidates, or for a negative
+    `n_iter`.
     """
     if not 1 <= n_init <= problem.f.shape[0]:
         raise ValueError(f"`n_init` must be from 1 to {problem.f.shape[0]}, the number of candidates, got {n_init}.")
+    if n_iter < 0:
+        raise ValueError(f"`n_iter` must be at least 0, got {n_iter}.")
     surrogate = GPSurrogate(problem.kernel, noise_std) if surrogate is None else surrogate
     slots = n_init + n_iter
     noise_key, step_key = jr.split(key)
@@ -112,7 +115,12 @@ def search_all(
     hundred); all on accelerators.
     """
 
+    if keys.shape != problems.f.shape[:1]:
+        raise ValueError(f"`keys` must be one for each of {len(problems.f)} problems, got the shape {[*keys.shape]}.")
+
     def one(pair):
         return search(surrogate, acquisition, *pair, noise_std=noise_std, n_init=n_init, n_iter=n_iter)
 
+    if n_iter == 0:  # `lax.map` makes no groups of empty results
+        return jax.vmap(lambda *pair: one(pair))(problems, keys)
     return jax.lax.map(one, (problems, keys), batch_size=min(batch_size, len(keys)))

@@ -39,8 +39,12 @@ def regret(ax: Axes, regrets: ArrayLike, *, label: str | None = None, color: str
     regrets = np.asarray(regrets, float)
     if regrets.ndim != 2 or not regrets.size:
         raise ValueError(f"`regrets` must be an array of runs by iterations, got the shape {regrets.shape}.")
-    if not np.isfinite(regrets).any():
-        raise ValueError("`regrets` must have a finite number somewhere; all are NaN or infinite.")
+    broken = ~np.isfinite(regrets).all(axis=1)
+    if broken.any():
+        raise ValueError(
+            f"`regrets` has NaN or infinity in {broken.sum()} of {broken.size} runs: leave those out, "
+            "`regrets[numpy.isfinite(regrets).all(axis=1)]`."
+        )
     runs, iterations = regrets.shape
     mean = regrets.mean(axis=0)
     error = regrets.std(axis=0, ddof=1) / np.sqrt(runs) if runs > 1 else np.zeros(iterations)
