@@ -502,7 +502,10 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
     refused(run("train", "gp-universal", "-o", "weights.bin"), "safetensors")
     (tmp_path / "file").touch()
     refused(run("train", "gp-universal", "-o", "file/weights.safetensors"), "cannot be written")
-    refused(run("train", "gp-universal", "--checkpoint", "file"), "must be a folder, got the file 'file'")
+    refused(run("train", "gp-universal", "--checkpoint", "file"), "`--checkpoint` must be a folder", "'file'")
+    refused(run("train", "gp-universal", "--seed", str(2**40)), "--seed")
+    refused(run("bench", "gp1d", "--folder", "file", "--model", "cnp"), "`--folder` must be a folder", "'file'")
+    refused(run("bench", "speed", "--folder", "file", "--largest", "1"), "`--folder` must be a folder", "'file'")
     (tmp_path / "notes.md").mkdir()
     for command in ("report", "speed"):
         refused(run("bench", command, "-o", "notes.md"), "'notes.md' is a folder: name a file")

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,27 @@ def test_what_killed_processes_left_goes_and_strangers_stay(ending, tmp_path):
     with replaced(path) as partial:
         partial.mkdir()
     assert sorted(tmp_path.iterdir()) == sorted([path, stranger, alive])
+
+
+def test_threads_may_write_the_same_file(tmp_path):
+    path, contents = tmp_path / "file", [bytes([i]) * 2**20 for i in range(4)]
+
+    def write_often(content):
+        for _ in range(10):
+            write_atomically(path, content)
+            assert path.read_bytes() in contents
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write_often, contents))
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_what_another_thread_is_writing_stays(tmp_path):
+    path = tmp_path / "file.txt"
+    with replaced(path) as one:
+        one.write_text("one")
+        with replaced(path) as other:
+            assert one.exists() and one != other
+            other.write_text("other")
+        assert path.read_text() == "other"
+    assert path.read_text() == "one" and [*tmp_path.iterdir()] == [path]

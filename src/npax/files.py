@@ -4,6 +4,7 @@ import contextlib
 import glob
 import os
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +14,14 @@ except ImportError:  # Windows
     fcntl = None
 
 
+_PARTIAL: set[Path] = set()
+"""What threads of this process are writing by `replaced`."""
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex}")
     try:
         with open(partial, "wb") as file:
             file.write(content)
@@ -64,14 +69,16 @@ def replaced(path: Path) -> Iterator[Path]:
     there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     for leftover in path.parent.glob(f"{glob.escape(path.stem)}.partial-*{glob.escape(path.suffix)}"):
-        if not _is_running(leftover.name.removesuffix(path.suffix).rpartition("-")[2]):
+        if leftover not in _PARTIAL and not _is_running(leftover.name.removesuffix(path.suffix).rpartition("-")[2]):
             _remove(leftover)
-    partial = path.with_name(f"{path.stem}.partial-{os.getpid()}{path.suffix}")
+    partial = path.with_name(f"{path.stem}.partial-{uuid.uuid4().hex}-{os.getpid()}{path.suffix}")
+    _PARTIAL.add(partial)
     try:
         yield partial
         os.replace(partial, path)
     finally:
         _remove(partial)
+        _PARTIAL.discard(partial)
 
 
 def _is_running(pid):

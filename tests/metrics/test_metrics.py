@@ -203,7 +203,8 @@ def test_values_without_labels_in_common_are_compared_by_position(y, mean):
         (lambda: metrics.crps([1.0], [1.0], [-1.0]), "`std` must be above 0"),
         (lambda: metrics.coverage([1.0], [1.0], [1.0], level=95.0), "`level`"),
         (lambda: metrics.crps_samples([1.0], [[1.0]]), "at least 2"),
-        (lambda: metrics.crps_samples([1.0, 2.0], [[1.0], [2.0]]), "one shape"),
+        (lambda: metrics.crps_samples([1.0, 2.0], [[1.0], [2.0]]), r"shape of `y`, \[2\], behind.*transpose"),
+        (lambda: metrics.crps_samples([1.0], [[np.nan], [1.0]]), "`samples` has 1 values"),
         (lambda: metrics.calibration_curve([1.0], [1.0], [1.0], levels=[0.0]), "`levels`"),
         (lambda: metrics.calibration_curve([1.0], [1.0], [1.0], levels=[0.5, np.nan]), "`levels`"),
     ],
@@ -219,3 +220,11 @@ def test_a_level_that_is_not_one_number_is_named(score, level, monkeypatch):
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # as users run it
     with pytest.raises(ValueError, match="`level` must be one number between 0 and 1"):
         score([1.0], [1.0], [1.0], level)
+
+
+def test_dates_and_durations_are_refused():
+    """Their numbers depend on the resolution, and a missing one is a number."""
+    days = np.array(["2020-01-01", "NaT"], "datetime64[ns]")
+    for y in (days, days - days):
+        with pytest.raises(TypeError, match="`y` holds dates or durations"):
+            metrics.rmse(y, y)

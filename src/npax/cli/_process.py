@@ -107,6 +107,16 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise FileExistsError(f"'{path}' is what is read: write to another file.")
 
 
+def check_folder(path: Path, option: str) -> None:
+    """**Raises** `OSError` where a folder cannot be made and written to: before the work."""
+    rule = f"`{option}` must be a folder that can be written to"
+    there = next(part for part in (path, *path.absolute().parents) if part.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{rule}, and '{there}' is a file.")
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"{rule}, and '{there}' is read-only.")
+
+
 def fail(message: str, cause: BaseException | None = None) -> None:
     """Prints what is wrong and leaves with exit code 2."""
     err.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)

@@ -8,7 +8,7 @@ import typer
 
 from .. import bench as harness
 from ..files import write_atomically
-from ._process import INTERRUPTED, check_output, clear_errors, err, named, out
+from ._process import INTERRUPTED, check_folder, check_output, clear_errors, err, named, out
 from .names import NamesInHelp
 
 FOLDER = Path("runs/bench")
@@ -238,6 +238,8 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
     failed = []
     try:
         with clear_errors():
+            check_folder(folder, "--folder")
+            check_folder(results, "--results")
             chosen = getattr(harness, table)(*which)
             if model == "all":
                 wanted = harness.rows(chosen)
@@ -270,7 +272,11 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                 for result in found:
                     out.print(_line(result), soft_wrap=True)
     except KeyboardInterrupt:
-        out.print("\nStopped. What is finished is kept; the same command goes on from the last checkpoint.")
+        out.print(
+            "\nStopped. What is finished is kept; the same command goes on from there, "
+            "and from the last checkpoint of the training, if there is one yet.",
+            soft_wrap=True,
+        )
         raise typer.Exit(INTERRUPTED) from None
     out.print(f"results: {results}; compare them: npax bench report --results {results}", soft_wrap=True)
     if failed:

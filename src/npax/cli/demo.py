@@ -9,7 +9,7 @@ from ._process import check_output, clear_errors, out
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where to write the map as NetCDF.")] = Path("argo.nc"),
     plot: Annotated[Path, typer.Option(help="Where to write the picture of the map.")] = Path("argo.png"),
-    seed: Annotated[int, typer.Option(help="Seed of the random hold-out.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the random hold-out.")] = 0,
     holdout: Annotated[float, typer.Option(help="Share of the profiles that is held out.")] = 0.1,
     model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
 ) -> None:

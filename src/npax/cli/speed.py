@@ -6,7 +6,7 @@ import typer
 
 from .. import bench as harness
 from ..files import write_atomically
-from ._process import INTERRUPTED, check_output, clear_errors, err, fail, named, out
+from ._process import INTERRUPTED, check_folder, check_output, clear_errors, err, fail, named, out
 
 FOLDER = Path("runs/bench/speed")
 MEMORY_SHARE = 0.6
@@ -59,6 +59,8 @@ def speed(
     if output is not None:
         with clear_errors():
             check_output(output)
+    with clear_errors():
+        check_folder(folder, "--folder")
     limits = {"seconds": seconds, "gigabytes": memory or _default_memory()}
     todo = list(harness.cells(wanted, largest, tables))
     try:

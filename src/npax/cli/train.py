@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..pretrained import pretrained
-from ._process import INTERRUPTED, check_output, clear_errors, fail, out
+from ._process import INTERRUPTED, check_folder, check_output, clear_errors, fail, out
 
 if TYPE_CHECKING:
     from ..training import FitResult
@@ -41,7 +41,7 @@ def train(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The weights.", show_default="PRESET.safetensors")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the initial weights and of the tasks.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the initial weights and of the tasks.")] = 0,
     distributed: Annotated[
         bool, typer.Option("--distributed", help="Train as one of the processes that srun or mpirun started.")
     ] = False,
@@ -72,8 +72,8 @@ def train(
     weights = Path(f"{preset}.safetensors") if output is None else output
     if weights.suffix != ".safetensors":
         fail(f"`--output` must end in .safetensors, got '{weights}'.")
-    if folder.is_file():
-        fail(f"`--checkpoint` must be a folder, got the file '{folder}'.")
+    with clear_errors():
+        check_folder(folder, "--checkpoint")
     if checkpoints(folder) and not resume:
         fail(f"'{folder}' holds checkpoints already: go on with --resume, or choose another folder by --checkpoint.")
     with clear_errors():

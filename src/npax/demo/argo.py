@@ -61,7 +61,7 @@ def run(
         raise ValueError(f"`holdout` must be a share between 0 and 1, both excluded, got {holdout}; 0.1 is usual.")
     console = Console() if console is None else console
     X, y, held_out = _split(seed, holdout, observations)
-    console.print(f"[bold]{TITLE}[/]: {len(y):,} Argo profiles, {held_out.sum():,} of them held out.")
+    console.print(f"[bold]{TITLE}[/]: {len(y):,} Argo profiles, {held_out.sum():,} of them held out.", markup=True)
 
     regressor = NeuralProcessRegressor(
         model, coords="latlon", tile_size=64, progress=console.is_terminal, random_state=seed

@@ -11,6 +11,10 @@ def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.n
     """The arrays in float64, flat: of one shape and order, not empty, finite and not masked; those named in `positive`
     above zero."""
     check_order(**arrays)
+    for name, value in arrays.items():
+        if np.asarray(value).dtype.kind in "mM":
+            remedy = f"give numbers, such as `({name} - start) / numpy.timedelta64(1, 'h')`"
+            raise TypeError(f"`{name}` holds dates or durations, which have no unit of their own: {remedy}.")
     out = {name: floats(value) for name, value in arrays.items()}
     shapes = {name: value.shape for name, value in out.items()}
     if len(set(shapes.values())) > 1:

@@ -36,7 +36,12 @@ def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:
     if samples.ndim == 0 or samples.shape[0] < 2:
         raise ValueError(f"`samples` needs at least 2 samples on its first axis, got shape {samples.shape}.")
     n = samples.shape[0]
-    y, _ = checked(y=y, one_sample=samples[0])
+    if samples.shape[1:] != np.shape(y):
+        raise ValueError(
+            f"`samples` must have the shape of `y`, {[*np.shape(y)]}, behind its first axis; got {[*samples.shape]}. "
+            "Of what `sample_y` gives, pass the transpose."
+        )
+    y = checked(y=y)[0]
     samples = checked(samples=samples)[0].reshape(n, -1)
     # Sum over pairs |x_i - x_j|, i < j, of sorted values: the i-th smallest is added i times, subtracted n-1-i times.
     weights = 2 * np.arange(n) - n + 1
