@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from laws import BIASES, MODELS, same
+from tinygp import kernels, transforms
 from untrained import untrained
 
 import npax
@@ -49,6 +50,14 @@ def test_every_bias_comes_back(make, rng, tmp_path):
     assert same(loaded, bias)
     xq, xk = (jax.device_put(rng.normal(size=(n, 2)).astype(np.float32)) for n in (3, 4))
     assert np.array_equal(answer(loaded, xq, xk), answer(bias, xq, xk))
+
+
+def test_kernels_of_transformed_coordinates_come_back(rng, tmp_path):
+    scaled = transforms.Linear(jnp.ones((2, 2)), kernels.Matern32(1.0))
+    bias = npax.KernelBias([transforms.Subspace(0, kernels.ExpSquared(1.0)), scaled])
+    npax.save(tmp_path / "bias.safetensors", bias)
+    xq, xk = (jax.device_put(rng.normal(size=(n, 2)).astype(np.float32)) for n in (3, 4))
+    assert np.array_equal(answer(npax.load(tmp_path / "bias.safetensors"), xq, xk), answer(bias, xq, xk))
 
 
 @pytest.mark.parametrize("number", [np.int64(2), np.float32(0.5), np.bool_(True)])

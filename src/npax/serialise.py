@@ -14,7 +14,7 @@ from .files import write_atomically
 from .training.checkpoint import DamagedFile, pack, plain, unpack
 
 _FORMAT = 1
-_TRUSTED = ("npax.", "tinygp.kernels.")
+_TRUSTED = ("npax.", "tinygp.kernels.", "tinygp.transforms.")
 
 
 def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None) -> None:

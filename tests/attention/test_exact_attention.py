@@ -1,6 +1,7 @@
 """Dense, scan and fused attention against a float64 reference written in numpy; the kernels in interpret mode."""
 
 import functools
+import inspect
 from importlib.metadata import version
 
 import equinox as eqx
@@ -323,8 +324,13 @@ def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
         npax.scan_attention(q, k, v, block=0)
-    with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
-        npax.scan_attention(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)
+    for attend in map(inspect.unwrap, (npax.dense_attention, npax.scan_attention)):
+        with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
+            attend(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)
+        with pytest.raises(ValueError, match=r"must have the shapes \[heads, nq, d\]"):
+            attend(q, k, v[:, :2])
+        with pytest.raises(ValueError, match=r"`mask` must have the shape \[4\], one for each key; got \[3\]"):
+            attend(q, k, v, mask=jnp.ones(3, bool))
     with pytest.raises(ValueError, match="`step` must be a power of two from 16 on, got 24"):
         npax.fused_attention(q, k, v, step=24)
     with pytest.raises(ValueError, match="`tile`; got float32, float32, float32, heads of 6 and 5 and KernelBias"):

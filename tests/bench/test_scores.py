@@ -182,3 +182,27 @@ def test_a_wider_lattice_gets_a_wider_grid():
     options = {"spacing": 1 / 4, "extent": 1.0, "blocks": (1,), "size": 8, "likelihood": Categorical(3)}
     model = untrained(lambda key: npax.ConvCNP(2, 3, **options, key=key))
     assert np.isfinite(score_model(tasks, batch, model)["nll"]).all()
+
+
+@pytest.mark.parametrize(
+    ("of", "truth", "std"),
+    [
+        (dist.Poisson(np.float32(3.0)), scipy.stats.poisson(3.0), 3**0.5),
+        (dist.NegativeBinomial2(np.float32(3.0), 2.0), scipy.stats.nbinom(2, 2 / 5), 7.5**0.5),
+    ],
+    ids=["poisson", "negative-binomial"],
+)
+def test_crps_of_counts_is_that_of_their_steps(of, truth, std):
+    counts = np.arange(1000)
+    score_at = jax.jit(lambda y: crps(of, y))
+    for y in (0, 2, 7):
+        exact = np.sum((truth.cdf(counts) - (counts >= y)) ** 2)
+        assert abs(float(score_at(np.float32(y))) - exact) < 0.02 * std
+
+
+def test_crps_of_positive_numbers_is_that_of_samples():
+    gamma = dist.Gamma(np.float32(2.0), 1.0)
+    samples = scipy.stats.gamma(2.0).rvs(100_000, random_state=0)
+    for y in (0.1, 2.0, 7.0):
+        found = float(jax.jit(lambda y: crps(gamma, y))(np.float32(y)))
+        assert abs(found - npax.metrics.crps_samples(np.array([y]), samples[:, None])) < 0.02

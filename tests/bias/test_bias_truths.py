@@ -1,5 +1,7 @@
 """Each bias against its formula, written in numpy."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -98,7 +100,7 @@ def test_whole_numbers_of_a_kernel_stay_as_they_are():
 
 
 def test_kernel_bias_needs_kernels():
-    with pytest.raises(ValueError, match="one tinygp kernel per head"):
+    with pytest.raises(ValueError, match="`kernels` must be a list of tinygp kernels, one per head; got none"):
         npax.KernelBias([])
 
 
@@ -158,3 +160,22 @@ def test_sums_are_flat_and_associative(points, getkey):
     values = np.asarray(eqx.filter_jit(left)(*points))
     assert (values == eqx.filter_jit(right)(*points)).all()
     assert reference.relative(values, sum(np.asarray(eqx.filter_jit(part)(*points)) for part in (a, b, c))) < 1e-6
+
+
+def test_arguments_are_checked_when_a_bias_is_made(getkey):
+    for wrong in (kernels.ExpSquared(1.0), [1.0]):
+        with pytest.raises(TypeError, match="`kernels` must be a list of tinygp kernels"):
+            inspect.unwrap(npax.KernelBias.__init__)(None, wrong)
+    for make in (npax.RBFNetworkBias, npax.GeometricRBFBias):
+        with pytest.raises(ValueError, match="`bases` must be at least 1"):
+            make(4, bases=0, key=getkey())
+        with pytest.raises(ValueError, match="`heads` must be at least 1"):
+            make(0, key=getkey())
+
+
+def test_one_column_may_be_a_number(points, getkey):
+    bias = npax.RBFNetworkBias(2, key=getkey())
+    xq, xk = points
+    one, listed = (npax.bias.ColumnsBias(bias, columns) for columns in (0, [0]))
+    assert one.columns == listed.columns == (0,)
+    assert (one(xq, xk) == listed(xq, xk)).all()

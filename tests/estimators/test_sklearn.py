@@ -487,6 +487,12 @@ def test_targets_outside_of_the_observations_are_counted(tiny, coords, rng):
     reg.update(outside, [0.0, 0.0]).predict(inside + outside)
 
 
+@pytest.mark.parametrize("normalize", ["yes", 1, None])
+def test_normalize_is_true_or_false(small, normalize):
+    with pytest.raises(ValueError, match="`normalize` must be True or False"):
+        npax.NeuralProcessRegressor(small, normalize=normalize).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
 @pytest.mark.parametrize("size", [0, 2.5])
 def test_the_size_of_tiles_is_a_whole_number(small, size):
     with pytest.raises(ValueError, match="`tile_size` must be a whole number"):

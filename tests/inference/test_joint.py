@@ -230,3 +230,28 @@ def test_a_model_on_a_grid_is_asked_beyond_its_extent(problem):
     assert np.isfinite(covariance(predictor, 3 * xt, predictor(3 * xt))).all()
     with pytest.raises(Exception, match="spans more than 4"):
         jax.block_until_ready(eqx.filter_jit(narrow)(np.float32(xt), np.float32(xt), np.float32(xt)).mean)
+
+
+@pytest.mark.parametrize("name", ["xc", "yc", "xt", "yt"])
+def test_missing_numbers_are_refused_by_name(small, rng, name):
+    arrays = {key: rng.normal(size=(4, small.dx if key[0] == "x" else 1)) for key in ("xc", "yc", "xt", "yt")}
+    arrays[name][2, 0] = np.nan
+    with pytest.raises(ValueError, match=f"`{name}` must be finite, got NaN or infinity in row 2"):
+        autoregressive_log_prob(small, *arrays.values(), key=jr.key(0))
+
+
+def test_many_samples_of_a_joint_model_are_groups_of_one_program(rng, monkeypatch):
+    """Memory is that of a group; numbers of samples compile nothing of their own."""
+    model = untrained.untrained(MODELS["np"])
+    xc, xt = rng.normal(size=(5, model.dx)), rng.normal(size=(3, model.dx))
+    yc, sides = rng.normal(size=(5, model.likelihood.dy)), []
+    own = autoregressive._own
+
+    def counted(*arguments):
+        sides.append(arguments[5])
+        return own(*arguments)
+
+    monkeypatch.setattr(autoregressive, "_own", counted)
+    drawn = npax.sample(model, xc, yc, xt, n=130, key=jr.key(0))
+    assert drawn.shape == (130, 3, model.likelihood.dy) and sides == [64, 64, 64]
+    assert len(np.unique(np.asarray(drawn)[:, 0, 0])) == 130

@@ -22,13 +22,30 @@ def dense_attention(
     Materialises the `[heads nq nk]` logits: right for training-sized sets; `scan_attention` gives the same numbers
     in bounded memory. Keys under a `False` mask take no part, whatever they hold; a query without any key (all
     masked, or all biases $-\infty$) receives zeros, and its gradients are zeros. Operands of 16 bits are computed with
-    in float32. **Raises** `ValueError` for a bias of another number of heads.
+    in float32.
+
+    **Raises:** `ValueError` for shapes that do not fit, a bias without locations or of another number of heads.
     """
+    check_operands(q, k, v, bias, xq, xk, mask)
     dtype = q.dtype
     q, k, v, bias, xq, xk = widened((q, k, v, bias, xq, xk))
     k, v, xk = hide(mask, k, v, xk)
     s = logits(q, k, bias, xq, xk, mask)
     return jnp.einsum("hqk,hkd->hqd", softmax(s), v).astype(dtype)
+
+
+def check_operands(q, k, v, bias, xq, xk, mask) -> None:
+    """**Raises** `ValueError` where queries, keys, values, mask and locations do not belong together."""
+    fits = q.ndim == k.ndim == v.ndim == 3 and len(q) == len(k) == len(v)
+    if not (fits and q.shape[2] == k.shape[2] and k.shape[1] == v.shape[1]):
+        raise ValueError(
+            "`q`, `k` and `v` must have the shapes [heads, nq, d], [heads, nk, d] and [heads, nk, dv]; got "
+            f"{[*q.shape]}, {[*k.shape]} and {[*v.shape]}."
+        )
+    if mask is not None and mask.shape != k.shape[1:2]:
+        raise ValueError(f"`mask` must have the shape [{k.shape[1]}], one for each key; got {[*mask.shape]}.")
+    if bias is not None and (xq is None or xk is None):
+        raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
 
 
 def widened(operands):

@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
 from ._base import AbstractAttention
-from .dense import hide, logits, scores, widened
+from .dense import check_operands, hide, logits, scores, widened
 
 
 def scan_attention(
@@ -38,10 +38,10 @@ def scan_attention(
     one block are done in one piece. The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit`
     and `grad` apply as usual (reverse mode, once). Operands of 16 bits are computed with in float32.
 
-    **Raises:** `ValueError` for a `block` below 1, a bias without locations or of another number of heads.
+    **Raises:** `ValueError` for a `block` below 1, shapes that do not fit, a bias without locations or of another
+    number of heads.
     """
-    if bias is not None and (xq is None or xk is None):
-        raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
+    check_operands(q, k, v, bias, xq, xk, mask)
     mask = jnp.ones(k.shape[1], bool) if mask is None else mask
     return _of_hidden(q, *hide(mask, k, v, xk), bias, xq, mask, block)
 

@@ -1,6 +1,14 @@
+import operator
+from collections.abc import Iterable
+from typing import Any
+
 import equinox as eqx
 
 from ._base import AbstractBias, check_columns
+
+
+def _whole_numbers(columns: Any) -> tuple[int, ...]:
+    return tuple(map(operator.index, columns if isinstance(columns, Iterable) else (columns,)))
 
 
 class ColumnsBias(AbstractBias):
@@ -11,7 +19,7 @@ class ColumnsBias(AbstractBias):
     """
 
     bias: AbstractBias
-    columns: tuple[int, ...] = eqx.field(static=True)
+    columns: tuple[int, ...] = eqx.field(static=True, converter=_whole_numbers)
 
     def __call__(self, xq, xk):
         columns = list(self.columns)

@@ -28,8 +28,11 @@ class KernelBias(AbstractBias):
     alpha: Float[Array, " heads"]
 
     def __init__(self, kernels: Sequence[tinygp.kernels.Kernel]):
+        rule = "`kernels` must be a list of tinygp kernels, one per head"
+        if not isinstance(kernels, Sequence) or not all(isinstance(k, tinygp.kernels.Kernel) for k in kernels):
+            raise TypeError(f"{rule}; got {kernels!r}.")
         if not kernels:
-            raise ValueError("`kernels` must hold one tinygp kernel per head, got none.")
+            raise ValueError(f"{rule}; got none.")
         self.kernels = jax.tree.map(_trained, tuple(kernels))
         self.alpha = jnp.ones(len(kernels))
 

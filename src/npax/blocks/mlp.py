@@ -190,6 +190,8 @@ class MLP(eqx.Module):
         activated: bool = False,
         key: PRNGKeyArray,
     ):
+        if min(sizes) < 1:
+            raise ValueError(f"The widths of a network must be at least 1, got {[*sizes]}.")
         self.activation = GELU() if activation is None else activation
         keys = jr.split(key, len(sizes) - 1)
         gains = [self.activation.gain if activated else 1.0, *[self.activation.gain] * (len(sizes) - 3), 1.0]

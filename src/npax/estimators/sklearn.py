@@ -121,6 +121,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        if not isinstance(self.normalize, bool | np.bool):
+            raise ValueError(f"`normalize` must be True or False, got {self.normalize!r}.")
         if not isinstance(self.tile_size, Integral) or self.tile_size < 1:
             raise ValueError(f"`tile_size` must be a whole number of observations, at least 1; got {self.tile_size!r}.")
         if not isinstance(finetune, Integral) or finetune < 0:

@@ -83,7 +83,8 @@ def sample(
         return _independent(model, context, slots, jr.split(key, drawn), include_noise)[:n, rows]
     if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
         counted = np.arange(len(slots)) < len(xt)
-        return _own(model, context, slots, counted, key, drawn, include_noise)[:n, rows]
+        groups = [_own(model, context, slots, counted, k, side, include_noise) for k in jr.split(key, drawn // side)]
+        return jnp.concatenate(groups)[:n, rows]
     groups = []
     steps = max(1, len(xt) // STEPS) if progress else len(xt)
     with Progress("Sampling", drawn * len(xt), shown=progress) as bar:
@@ -120,7 +121,7 @@ def _places(model, x, name):
     x = floats(x)
     if x.ndim != 2:
         raise ValueError(f"`{name}` must have the shape [rows, columns], a row for each point; got {x.shape}.")
-    return to_model(model, x)
+    return to_model(model, _finite(x, name))
 
 
 def _values(model, y, x, name, of):
@@ -131,7 +132,14 @@ def _values(model, y, x, name, of):
         )
     if len(y) != len(x):
         raise ValueError(f"`{name}` must have as many rows as `{of}`, {len(x)}; got {len(y)}.")
-    return y
+    return _finite(y, name)
+
+
+def _finite(a, name):
+    rows = np.isfinite(a).all(axis=1)
+    if not rows.all():
+        raise ValueError(f"`{name}` must be finite, got NaN or infinity in row {np.argmin(rows)}: leave such rows out.")
+    return a
 
 
 def _distinct(x):

@@ -5,9 +5,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
+from ..arguments import at_least_one as at_least_one
 from ..blocks import read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 
@@ -103,18 +105,11 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:
     """**Raises** `ValueError` for locations that are not `[n dx]`."""
-    if jnp.ndim(x) != 2 or jnp.shape(x)[1] != model.dx:
+    if np.ndim(x) != 2 or np.shape(x)[1] != model.dx:
         raise ValueError(
             f"`{name}` must have the shape [n, {model.dx}], a row for each point and the columns that the model was "
-            f"made for; got {[*jnp.shape(x)]}. Batches are `jax.vmap`; missing coordinates are zeros."
+            f"made for; got {[*np.shape(x)]}. Batches are `jax.vmap`; missing coordinates are zeros."
         )
-
-
-def at_least_one(**sizes: int) -> None:
-    """**Raises** `ValueError` for the first of the arguments that is below 1."""
-    for name, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
 
 
 def gaussian_unless(likelihood: AbstractLikelihood | None, dy: int) -> AbstractLikelihood:
@@ -122,6 +117,9 @@ def gaussian_unless(likelihood: AbstractLikelihood | None, dy: int) -> AbstractL
     another number of columns."""
     if likelihood is None:
         return HeteroscedasticGaussian(dy)
+    if not isinstance(likelihood, AbstractLikelihood):
+        rule = f"`likelihood` must be one of npax.likelihoods, such as `HeteroscedasticGaussian({dy})`"
+        raise TypeError(f"{rule}; got {likelihood!r}.")
     if likelihood.dy != dy:
         raise ValueError(f"The `likelihood` predicts {likelihood.dy} columns and `dy` is {dy}: make both the same.")
     return likelihood

@@ -11,7 +11,7 @@ from tinygp.kernels import Kernel
 from ..linalg import cholesky
 from ..task import Task
 from ._base import AbstractTasks
-from .gp_kernels import AbstractKernelPrior, RBFPrior
+from .gp_kernels import AbstractKernelPrior, RBFPrior, check_prior
 from .posterior import PosteriorTask, draw_and_condition
 
 
@@ -72,8 +72,7 @@ class GPTask(AbstractGPTask):
         grid: int = 100,
         noise_std: float = 0.1,
     ):
-        if not isinstance(kernel, AbstractKernelPrior):
-            raise TypeError(f"`kernel` must be a prior over kernels, such as npax.tasks.RBFPrior(); got {kernel!r}.")
+        check_prior(kernel)
         if dx < 1 or grid < 0:
             raise ValueError(f"`dx` must be at least 1 and `grid` at least 0, got dx={dx}, grid={grid}.")
         if not 0 <= low <= nc:

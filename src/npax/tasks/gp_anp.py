@@ -4,7 +4,7 @@ import jax.random as jr
 
 from ..task import Task
 from .gp import AbstractGPTask, factorise, whole
-from .gp_kernels import AbstractKernelPrior, ScaledRBFPrior
+from .gp_kernels import AbstractKernelPrior, ScaledRBFPrior, check_prior
 
 
 class GPCurveTask(AbstractGPTask):
@@ -27,6 +27,7 @@ class GPCurveTask(AbstractGPTask):
     noise_std: float = eqx.field(static=True)
 
     def __init__(self, kernel: AbstractKernelPrior, *, points: int = 100, low: int = 3, noise_std: float = 0.02):
+        check_prior(kernel)
         if not 0 <= low <= points or points < 1:
             raise ValueError(f"The sizes must satisfy 0 <= low <= points >= 1, got low={low}, points={points}.")
         if not noise_std > 0:

@@ -1,7 +1,7 @@
 """Distributions over kernels: each draws a tinygp kernel, or lists kernels with the weights of a quadrature."""
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -30,6 +30,12 @@ class AbstractKernelPrior(eqx.Module):
     @abc.abstractmethod
     def quadrature(self, nodes: int) -> tuple[Kernel, Float[np.ndarray, " n"]]:
         """Kernels stacked along a leading axis, and weights that sum to one: the integral over the prior."""
+
+
+def check_prior(kernel: Any) -> None:
+    """**Raises** `TypeError` for what is no distribution over kernels, such as a kernel."""
+    if not isinstance(kernel, AbstractKernelPrior):
+        raise TypeError(f"`kernel` must be a prior over kernels, such as npax.tasks.RBFPrior(); got {kernel!r}.")
 
 
 class RBFPrior(AbstractKernelPrior):

@@ -4,7 +4,7 @@ import jax.random as jr
 
 from ..task import Task
 from .gp import AbstractGPTask, factorise, whole
-from .gp_kernels import AbstractKernelPrior, RBFPeriodicMatern52Prior
+from .gp_kernels import AbstractKernelPrior, RBFPeriodicMatern52Prior, check_prior
 
 
 class GPShiftTask(AbstractGPTask):
@@ -45,6 +45,7 @@ class GPShiftTask(AbstractGPTask):
         noise_std: float = 0.2,
         shift: float = 0.0,
     ):
+        check_prior(kernel)
         if not 0 <= low <= nc or nt < 1:
             raise ValueError(f"The sizes must satisfy 0 <= low <= nc and nt >= 1, got low={low}, nc={nc}, nt={nt}.")
         if not (noise_std > 0 and min(reach, reach_c) > apart >= 0):
