@@ -34,8 +34,8 @@ def test_factors_and_solutions_are_those_of_scipy(matrices):
             factor = np.linalg.cholesky(matrix)
             found = jax.jit(cholesky)(matrix)
             assert np.allclose(found, factor, rtol=1e-12)
-            for b in (matrix[0], matrix[:, :2]):
-                expected = scipy.linalg.solve_triangular(factor, b, lower=True)
+            for b in (matrix[0], matrix[:, :2], matrix[:, :4].reshape(5, 2, 2), matrix[:, :0]):
+                expected = scipy.linalg.solve_triangular(factor, b.reshape(5, b.size // 5), lower=True).reshape(b.shape)
                 assert np.allclose(jax.jit(solve_lower)(found, b), expected, rtol=1e-10)
 
 

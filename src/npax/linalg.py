@@ -1,5 +1,7 @@
 """Cholesky factors and triangular systems, safe to map over tasks on several CPU devices."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jax.custom_batching import sequential_vmap
@@ -33,7 +35,8 @@ def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 
 def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
     r"""$L^{-1} b$ for a lower triangular factor; one system after another, as `cholesky`."""
-    return _solve(factor, b.reshape(len(b), -1)).reshape(b.shape)
+    columns = b.reshape(len(b), math.prod(b.shape[1:]))
+    return _solve(factor, columns).reshape(b.shape)
 
 
 @jax.custom_vjp

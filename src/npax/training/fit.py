@@ -119,7 +119,7 @@ def fit(
     checkpoint is of another run: of another model, `key`, tasks, objective, kind of optimiser or batch size, or of more
     steps (more `steps`, and other learning rates, prolong it), or another training is running in its folder;
     `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where more than a tenth of the steps
-    were skipped, and where
+    were skipped, since loss or gradient was not finite, and where
     samplers factorise batches of matrices on several CPU devices, of which one is used then (`AbstractTasks`).
     """
     counts = {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}
@@ -235,8 +235,7 @@ def _held(tasks):
 def _warn_of_skipped(skipped, done):
     if skipped <= done / 10:
         return
-    all_of = skipped == done
-    many, end = ("All", ": the model is the one that came") if all_of else (f"{skipped:,}", " and changed nothing")
+    many, end = ("All", ": the model is the one that came") if skipped == done else (f"{skipped:,}", "")
     warn(
         f"{many} of the {done:,} steps were skipped, for loss or gradient was not finite{end}. Look for NaN or "
         "infinity in what `tasks` draws.",
