@@ -12,6 +12,7 @@ from laws import normal
 from tinygp import kernels
 
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
+from npax.tasks.designs import draw_places
 from npax.tasks.posterior import draw_and_condition
 from npax.tasks.prior import Component
 
@@ -122,7 +123,7 @@ def test_all_dimensions_occur_and_the_rest_is_zero(draws):
     used = np.abs(np.asarray(draws.task.xt)).max(axis=1) > 0
     dimension = used.sum(axis=1)
     assert (np.sort(used, axis=1)[:, ::-1] == used).all()
-    assert np.allclose(np.bincount(dimension, minlength=4)[1:] / DRAWS, [0.4, 0.4, 0.2], atol=0.05)
+    assert np.allclose(np.bincount(dimension, minlength=4)[1:] / DRAWS, [0.35, 0.4, 0.25], atol=0.05)
     context = np.abs(np.asarray(draws.task.xc)).max(axis=1) > 0
     assert (context <= used).all()
     assert np.abs(np.asarray(draws.task.xc)).max() <= 2.0 + 1e-5
@@ -175,3 +176,35 @@ def test_other_tasks_take_the_form_of_the_prior(getkey):
     error = (task.yt - tasks.mean) / np.sqrt(tasks.variance)
     assert np.std(z[task.mask_c]) < 1.0 and abs(np.std(error) - 1) < 0.1
     assert np.allclose(tasks.noise[~normalised], 0.01) and np.any(np.abs(tasks.noise[normalised] - 0.01) > 1e-3)
+
+
+@pytest.fixture(scope="module")
+def places():
+    """Places of 400 tasks in space: 400 observations and 200 targets each."""
+    draw = jax.jit(jax.vmap(lambda key: draw_places(key, jnp.array(3), jnp.ones(400, bool), 200)))
+    return [np.asarray(a, np.float64) for a in draw(jr.split(jr.key(3), 400))]
+
+
+def test_half_of_the_designs_in_space_lie_on_spheres_as_longitudes_and_latitudes_do(places):
+    off = np.array([_off_a_sphere(np.concatenate(each)) for each in zip(*places, strict=True)])
+    on = off < 1e-3
+    assert 0.4 < on.mean() < 0.6
+    assert np.median(off[~on]) > 0.1  # a negative control
+    longest = np.ptp(places[0], axis=1).max(axis=1)
+    assert np.allclose(longest[on], 4.0, atol=1e-4)  # as in the frame of LatLon
+
+
+def _off_a_sphere(x):
+    """How far points lie from the sphere that fits them best: |x|² = 2 c·x + d."""
+    basis = np.concatenate([2 * x, np.ones((len(x), 1))], axis=1)
+    square = np.sum(x**2, axis=1)
+    return np.sqrt(np.mean((basis @ np.linalg.lstsq(basis, square, rcond=None)[0] - square) ** 2))
+
+
+def test_two_designs_of_five_draw_targets_as_observations_are_drawn(places):
+    """The others reach beyond the observations' box."""
+    xc, xt = places
+    outside = (xt > xc.max(axis=1, keepdims=True)) | (xt < xc.min(axis=1, keepdims=True))
+    assert np.isfinite(xt).all() and np.abs(xc).max() < 2 + 1e-4
+    share = (outside.any(axis=2).mean(axis=1) < 0.06).mean()
+    assert 0.3 < share < 0.5

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from ..bias.distance import squared_distance
 from ..task import Task
 from ._base import AbstractTasks
-from .designs import draw_context, draw_targets
+from .designs import draw_places
 from .posterior import PosteriorTask, draw_and_condition
 
 DX = 3
@@ -81,8 +81,8 @@ class Modulation(eqx.Module):
 class GPPrior(AbstractTasks):
     r"""Gaussian processes for pretraining: each task draws its dimension, kernel, noise and design.
 
-    - half of the tasks are plain: one isotropic kernel, equal Gaussian noise, no trend. What is said below of sums,
-      anisotropy, trends, heavy tails and amplitudes that vary holds of the other half;
+    - half of the tasks are plain: one kernel, equal Gaussian noise, no trend. What is said below of sums, trends, heavy
+      tails and amplitudes that vary holds of the other half;
     - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
     - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
     - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; axis-wise anisotropy in
@@ -90,7 +90,9 @@ class GPPrior(AbstractTasks):
     - noise from nearly none (0.003) to the size of the signal; heavy-tailed in three tasks of ten (a Gaussian whose
       variance is itself random at each point); constant offsets and linear trends in some;
     - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
-    - context uniform, clustered, on grids, with holes, in narrow boxes; its size log-uniform or uniform, 0 included;
+    - context uniform, clustered, on grids, with holes, along bands, in blobs, in narrow boxes, half of those of three
+      coordinates on spheres (`designs`); its size log-uniform or uniform, 0 included; targets in a box around it and
+      close to it or, in two tasks of five, drawn as it is;
     - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are.
 
     Given what was drawn all is Gaussian, so the exact posterior of the targets comes with the task, at less cost
@@ -106,18 +108,16 @@ class GPPrior(AbstractTasks):
     low: int = eqx.field(static=True, default=0)
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
-        keys = iter(jr.split(key, 15))
+        keys = iter(jr.split(key, 14))
         plain = jr.bernoulli(next(keys))
-        dx = jr.choice(next(keys), 3, p=jnp.array([0.4, 0.4, 0.2])) + 1
+        dx = jr.choice(next(keys), 3, p=jnp.array([0.35, 0.4, 0.25])) + 1
         active = jnp.arange(DX) < dx
-        used = active.astype(jnp.float32)
         mask = jnp.arange(self.nc, dtype=jnp.float32) < self._size(next(keys))
 
-        xc = draw_context(next(keys), self.nc) * used
-        xt = draw_targets(next(keys), xc, mask, self.nt) * used
+        xc, xt = draw_places(next(keys), dx, mask, self.nt)
 
         turn = _rotation(next(keys), dx)
-        components = jax.vmap(lambda key: draw_component(key, active, plain))(jr.split(next(keys), 2))
+        components = jax.vmap(lambda key: draw_component(key, active))(jr.split(next(keys), 2))
         second, share = jr.uniform(next(keys), (2,))
         share = jnp.where(plain | (second > 0.6), 0.0, share)
         amplitude = jnp.exp(0.3 * jr.normal(next(keys)))
@@ -182,15 +182,15 @@ class AsPrior(AbstractTasks):
         return PosteriorTask(Task(xc, yc, task.mask_c, xt, yt, task.mask_t), mean, variance, noise)
 
 
-def draw_component(key: PRNGKeyArray, active, plain) -> Component:
+def draw_component(key: PRNGKeyArray, active) -> Component:
     keys = iter(jr.split(key, 9))
     family = jr.choice(next(keys), len(_FAMILIES), p=jnp.asarray(_FAMILIES))
     wide = jr.uniform(next(keys), minval=jnp.log(0.05), maxval=jnp.log(5.0))
     near = jnp.log(0.3) + 0.7 * jr.normal(next(keys))
     log_scale = jnp.where(jr.bernoulli(next(keys), 0.5), wide, jnp.clip(near, jnp.log(0.05), jnp.log(5.0)))
     anisotropy, axes = jr.normal(next(keys), (2, DX))
-    log_scale = log_scale + jnp.where(plain | (anisotropy[0] < 0), 0.0, 0.5 * axes)
-    period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.4), maxval=jnp.log(3.0)))
+    log_scale = log_scale + jnp.where(anisotropy[0] < 0, 0.0, 0.5 * axes)
+    period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.2), maxval=jnp.log(3.0)))
     roughness = jnp.exp(-jr.uniform(next(keys), minval=jnp.log(0.08), maxval=jnp.log(2.0)))
     envelope = jnp.where(jr.bernoulli(next(keys), 0.6), 0.0, jnp.exp(-jnp.maximum(log_scale, 0.0)))
     periodic = family == _PERIODIC

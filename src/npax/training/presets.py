@@ -38,9 +38,9 @@ def gp_universal(
     batch_scale: int = 1,
     log: Callable[[dict[str, float]], None] | None = None,
 ) -> FitResult:
-    """Trains the shipped model `gp-universal`: `models.presets.gp_universal` on `tasks.GPPrior` and, in more than half
-    of the steps, on GP-1D (RBF, Matern 3/2) and GP-2D (RBF) of KR2, smooth functions with little noise, of which
-    `GPPrior` draws few.
+    """Trains the shipped model `gp-universal`: `models.presets.gp_universal` on `tasks.GPPrior` and, in two of five
+    steps, on GP-1D (RBF, Matern 3/2) and GP-2D (RBF) of KR2, smooth functions with little noise, of which `GPPrior`
+    draws few.
 
     Most steps see small contexts, cheap and many; larger ones join in later. The rate of Muon falls to zero over the
     last three quarters of `steps`: to prolong a run, resume it with more steps.
@@ -55,13 +55,13 @@ def gp_universal(
     rbf, matern32, rbf_2d = _papers_gp(RBFPrior(), 1), _papers_gp(Matern32Prior(), 1), _papers_gp(RBFPrior(), 2)
     curriculum = Curriculum(
         (
-            Stage(GPPrior(64, 64), batch_size=16 * batch_scale, weight=0.24),
-            Stage(GPPrior(192, 96, low=48), batch_size=6 * batch_scale, weight=0.10, start=0.02),
-            Stage(GPPrior(512, 128, low=128), batch_size=3 * batch_scale, weight=0.06, start=0.05),
+            Stage(GPPrior(64, 64), batch_size=16 * batch_scale, weight=0.34),
+            Stage(GPPrior(192, 96, low=48), batch_size=6 * batch_scale, weight=0.14, start=0.02),
+            Stage(GPPrior(512, 128, low=128), batch_size=3 * batch_scale, weight=0.08, start=0.05),
             Stage(GPPrior(1024, 192, low=384), batch_size=2 * batch_scale, weight=0.02, start=0.98),
-            Stage(rbf, batch_size=20 * batch_scale, weight=0.32),
-            Stage(matern32, batch_size=20 * batch_scale, weight=0.09),
-            Stage(rbf_2d, batch_size=8 * batch_scale, weight=0.17),
+            Stage(rbf, batch_size=20 * batch_scale, weight=0.22),
+            Stage(matern32, batch_size=20 * batch_scale, weight=0.07),
+            Stage(rbf_2d, batch_size=8 * batch_scale, weight=0.13),
         )
     )
     tasks = jax.jit(jax.vmap(GPPrior(64, 64, low=3).sample))(jr.split(jr.key(seed + 1), 512))
