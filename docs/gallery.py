@@ -31,7 +31,7 @@ from npax.tasks import Matern32Prior, RBFPrior, gp_1d, gp_2d
 FOLDER = Path(__file__).parent / "gallery"
 ELSEWHERE = {
     "../benchmarks/results/bo1d.png": """
-Bayesian optimisation of functions of GP-1D with models trained for 1,500 steps: regret beside that of a Gaussian
+Bayesian optimisation of functions of GP-1D with models trained for 4,000 steps: regret beside that of a Gaussian
 process that knows the kernel, and the two worst searches of TNP-KR: SA (`plot.regret`, `plot.search`; `python
 benchmarks/bo1d.py --plot` with trained weights).""",
 }
