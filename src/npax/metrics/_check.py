@@ -12,7 +12,8 @@ def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.n
     above zero."""
     check_order(**arrays)
     for name, value in arrays.items():
-        if np.asarray(value).dtype.kind in "mM":
+        dtype = getattr(value, "dtype", None) or np.asarray(value).dtype  # what is lazy is computed once
+        if dtype.kind in "mM":
             remedy = f"give numbers, such as `({name} - start) / numpy.timedelta64(1, 'h')`"
             raise TypeError(f"`{name}` holds dates or durations, which have no unit of their own: {remedy}.")
     out = {name: floats(value) for name, value in arrays.items()}
