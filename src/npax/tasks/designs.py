@@ -108,9 +108,10 @@ def _on_sphere(key, xc, xt):
         angle = jnp.sqrt(jnp.sum(jnp.square(x), axis=-1, keepdims=True) + 1e-12)
         return jnp.concatenate([jnp.sin(angle) / angle * x, jnp.cos(angle)], axis=-1)
 
-    middle, half = _middle_and_half(rolled(xc))
+    xc, xt = rolled(xc), rolled(xt)
+    middle, half = _middle_and_half(xc)
     scale = 2 / jnp.maximum(jnp.max(half), 1e-3)
-    return (rolled(xc) - middle) * scale, (rolled(xt) - middle) * scale
+    return (xc - middle) * scale, (xt - middle) * scale
 
 
 def _stretched(x):
