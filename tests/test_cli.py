@@ -506,6 +506,7 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
     refused(run("train", "gp-universal", "--seed", str(2**40)), "--seed")
     refused(run("bench", "gp1d", "--folder", "file", "--model", "cnp"), "`--folder` must be a folder", "'file'")
     refused(run("bench", "speed", "--folder", "file", "--largest", "1"), "`--folder` must be a folder", "'file'")
+    refused(run("bench", "speed", "--folder", "new", "--largest", "10"), "`--largest` 10 leaves out every size")
     (tmp_path / "notes.md").mkdir()
     for command in ("report", "speed"):
         refused(run("bench", command, "-o", "notes.md"), "'notes.md' is a folder: name a file")

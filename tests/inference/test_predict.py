@@ -206,3 +206,8 @@ def test_threads_share_what_is_conditioned(small, data, monkeypatch):
     with ThreadPoolExecutor(6) as pool:
         first, *others = pool.map(exact, [xt[:5]] * 6)
     assert len(asked) == 1 and all(np.array_equal(first.mean, other.mean) for other in others)
+
+
+def test_places_at_the_end_of_the_numbers_are_answered_without_a_word(tiny):
+    found = Exact(tiny, np.arange(12.0)[:, None], np.arange(12.0)[:, None])(np.array([[1e300], [-1e308]]))
+    assert all(np.isfinite(moment).all() for moment in found)

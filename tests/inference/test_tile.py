@@ -72,6 +72,32 @@ def test_a_part_answers_as_the_whole_and_is_small(gp, rng, system, places):
     assert len(pickle.dumps(tiled.part(some[:1]).of(None))) < len(pickle.dumps(tiled.of(None))) / 20
 
 
+def along_a_line(rng, n):
+    return rng.uniform(size=(n, 1)) * [1.0, 2.0, -1.0]
+
+
+@pytest.mark.parametrize("places", [on_the_plane, along_a_line])
+def test_cells_reach_no_farther_than_they_see(gp, rng, places, monkeypatch):
+    """Beside a line there is room for large cells, which see but a part of the line that they would answer for."""
+
+    def beside(neighbours, largest, box, context):
+        return len(context) <= largest and box.half.max() <= neighbours.distance(box.middle, largest)
+
+    def farther():
+        tiled = Tiled(gp, x, x[:, :1], size=32)
+        near = tiled.neighbours.near
+        points, found = tiled._clipped(x), tiled.cells(x)
+        reached = [np.linalg.norm(points[cell.targets] - cell.middle, axis=1).max() for cell in found]
+        seen = [tiled.neighbours.distance(cell.middle, near) for cell in found]
+        return np.max(np.divide(reached, seen))
+
+    x = places(rng, 600)
+    assert farther() <= 1 + 1e-9
+    if places is along_a_line:
+        monkeypatch.setattr(tile, "small", beside)
+        assert farther() > 1.1
+
+
 @pytest.mark.parametrize("x", [np.full((40, 2), 7.0), np.arange(40.0)[:, None], np.ones((1, 1))])
 def test_parts_of_odd_designs(gp, x):
     tiled = Tiled(gp, x, np.arange(len(x))[:, None] / 9, size=16)

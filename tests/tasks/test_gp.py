@@ -202,7 +202,13 @@ def test_same_key_same_task_and_other_key_other_task():
 
 @pytest.mark.parametrize(
     "arguments, name",
-    [({"dx": 0}, "dx"), ({"grid": -1}, "grid"), ({"low": 5, "nc": 4}, "low"), ({"noise_std": 0.0}, "noise_std")],
+    [
+        ({"dx": 0}, "dx"),
+        ({"nc": 0, "low": 0, "grid": 0}, "`nc` and `grid`"),
+        ({"grid": -1}, "grid"),
+        ({"low": 5, "nc": 4}, "low"),
+        ({"noise_std": 0.0}, "noise_std"),
+    ],
 )
 def test_bad_arguments_are_named(arguments, name):
     with pytest.raises(ValueError, match=name):

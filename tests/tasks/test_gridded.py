@@ -1,5 +1,7 @@
 """Blocks of a field whose every value says where it is."""
 
+import inspect
+
 import cftime
 import jax
 import jax.numpy as jnp
@@ -55,6 +57,21 @@ def test_every_value_is_that_of_its_place(tasks):
         assert lat.min() > 51.99 and lat.max() < 56.01 and lon.min() > -4.01 and lon.max() < 4.01
     lat, lon, _, _ = np.moveaxis(places(tasks, batch.xt)[batch.mask_t], -1, 0)
     assert np.ptp(lat) > 3.9 and np.ptp(lon) > 7.9  # all of the region comes up
+
+
+def test_a_meridian_with_two_names_is_there_once():
+    lon = np.arange(-180.0, 181.0, 30.0)
+    whole = gridded(dataset(lon=lon), "t2m", region=Region((50.0, 60.0), (-180.0, 180.0)), **SIZES)
+    assert len(whole.lon) == 12 and len(gridded(dataset(lon=lon), "t2m", **SIZES).lon) == 13
+    region, small = Region((50.0, 60.0), (150.0, -150.0)), {"crop": (3, 3, 2), "low": 1, "high": 6}
+    across = gridded(dataset(lon=lon), "t2m", region=region, **small)
+    assert np.allclose(across.lon * across.scaling.x_std[1] + across.scaling.x_mean[1], [150, 180, 210], atol=1e-3)
+
+
+@pytest.mark.parametrize("changes", [{"crop": (4, 4)}, {"crop": (4.0, 4, 2)}, {"stride": (1, 1)}, {"stride": 1}])
+def test_blocks_are_three_whole_numbers(changes):
+    with pytest.raises(ValueError, match=f"`{next(iter(changes))}` must be three whole numbers"):
+        inspect.unwrap(gridded)(dataset(), "t2m", **{**SIZES, **changes})
 
 
 def test_a_block_has_its_size_and_stride(tasks):

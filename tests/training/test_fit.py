@@ -479,6 +479,19 @@ def test_a_checkpoint_of_other_tasks_or_by_other_means_is_refused(other, tmp_pat
         train(6, checkpoint=tmp_path, **other)
 
 
+def test_a_checkpoint_of_other_weights_is_refused(tmp_path):
+    def train(model, steps=4):
+        return npax.fit(model, Sines(), steps=steps, key=jr.key(0), batch_size=2, checkpoint=tmp_path, progress=False)
+
+    start, other = (npax.CNP(1, 1, encoder=(4,), size=4, decoder=(4,), key=jr.key(seed)) for seed in (1, 2))
+    first = train(start).model
+    assert eqx.tree_equal(train(start).model, first)
+    with pytest.raises(ValueError, match="of a model that started with other weights"):
+        train(other)
+    assert train(first, 6).steps == 6, "its own weights go on"
+    assert train(start, 8).steps == 8, "as before"
+
+
 def test_when_to_evaluate_needs_what_to_evaluate():
     with pytest.raises(ValueError, match="`evaluate_every`=2 needs `evaluate`"):
         train(2, evaluate_every=2)

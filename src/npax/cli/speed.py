@@ -63,6 +63,9 @@ def speed(
         check_folder(folder, "--folder")
     limits = {"seconds": seconds, "gigabytes": memory or _default_memory()}
     todo = list(harness.cells(wanted, largest, tables))
+    if not todo:
+        smallest = min(max(size) for name in tables for size in timings.SIZES[name])
+        fail(f"`--largest` {largest} leaves out every size of {', '.join(tables)}: the smallest is {smallest}.")
     try:
         with clear_errors():
             circumstances = timings.about()

@@ -74,10 +74,14 @@ def bisect(
 
 def small(neighbours: Neighbours, largest: int, box: Box, context: np.ndarray) -> bool:
     """A cell holds at most `largest` context points, or coinciding ones, and does not reach beyond the `largest`-th
-    nearest of them all: in a gap and beyond the data it is no larger than it is far from them."""
+    nearest of them all: in a gap and beyond the data it is no larger than it is far from them. Nor do its corners reach
+    beyond the nearest ones that it sees: beside a line of observations, a track, it would answer for parts of the line
+    of which it sees nothing."""
     if len(context) > largest:
         return not bool(np.ptp(context, axis=0).any())
-    return bool(box.half.max() <= neighbours.distance(box.middle, largest))
+    corner = float(np.linalg.norm(box.half * (1 + 2 * OVERLAP)))
+    near, seen = (neighbours.distance(box.middle, rank) for rank in (largest, neighbours.near))
+    return bool(box.half.max() <= near and corner <= seen)
 
 
 def known(box: Box, context: np.ndarray) -> bool:

@@ -31,7 +31,8 @@ class Frame:
 
     def __call__(self, positions: np.ndarray) -> np.ndarray:
         origin, centre, scale = (a[..., None, :] for a in (self.origin, self.centre, self.scale))
-        return ((positions - origin) @ self.rotation - centre) * scale
+        with np.errstate(over="ignore"):  # what is infinitely far is infinite
+            return ((positions - origin) @ self.rotation - centre) * scale
 
 
 class AbstractCoordinates(abc.ABC):

@@ -77,6 +77,8 @@ class GPTask(AbstractGPTask):
             raise ValueError(f"`dx` must be at least 1 and `grid` at least 0, got dx={dx}, grid={grid}.")
         if not 0 <= low <= nc:
             raise ValueError(f"The context sizes must satisfy 0 <= low <= nc, got low={low}, nc={nc}.")
+        if nc + grid == 0:
+            raise ValueError("`nc` and `grid` must not both be 0: there would be no targets.")
         if not noise_std > 0:
             raise ValueError(f"`noise_std` must be positive, got {noise_std}.")
         if dx > 1 and kernel.one_coordinate:

@@ -179,6 +179,11 @@ def _check_variable(variable, dims):
 
 
 def _check_block(crop, stride, sizes, where):
+    for name, numbers in (("crop", crop), ("stride", stride)):
+        if np.shape(numbers) != (3,) or not all(isinstance(n, int | np.integer) for n in numbers):
+            raise ValueError(
+                f"`{name}` must be three whole numbers, of latitudes, longitudes and times; got {numbers!r}."
+            )
     spans = tuple((c - 1) * s + 1 for c, s in zip(crop, stride, strict=True))
     if min(crop) < 1 or min(stride) < 1 or any(n < span for n, span in zip(sizes, spans, strict=True)):
         raise ValueError(
@@ -189,10 +194,12 @@ def _check_block(crop, stride, sizes, where):
 
 def _within(dataset, region, lat, lon):
     """The nodes of the dataset in a region, from west to east; longitudes wrap and are those of the region."""
-    lats, (west, width) = dataset[lat].to_numpy(), (region.lon[0], region.lon[1] - region.lon[0])
+    lats, west = dataset[lat].to_numpy(), region.lon[0]
+    width = region.lon[1] - west if region.lon[1] >= west else (region.lon[1] - west) % 360.0
     east = (dataset[lon].to_numpy().astype(np.float64) - west + 1e-6) % 360.0 - 1e-6
     order = np.argsort(east)
     order = order[east[order] <= width + 1e-6]
+    order = order[np.append(True, np.diff(east[order]) > 1e-6)[: len(order)]]  # -180 and 180 are one meridian
     inside = (lats >= region.lat[0] - 1e-6) & (lats <= region.lat[1] + 1e-6)
     return dataset.isel({lat: inside, lon: order}).assign_coords({lon: (lon, west + east[order])})
 

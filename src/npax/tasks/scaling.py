@@ -22,8 +22,11 @@ class Scaling:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Scaling:
-        """Of rows `x [n dx]`, `y [n dy]`. NaN and infinity are left out; a column that does not vary keeps its unit."""
-        return cls(*_mean_and_std(x), *_mean_and_std(y))
+        """Of rows `x [n dx]`, `y [n dy]`. NaN and infinity are left out; a column that does not vary keeps its unit.
+
+        **Raises:** `ValueError` for a column without a finite number.
+        """
+        return cls(*_mean_and_std(x, "x"), *_mean_and_std(y, "y"))
 
     def x(self, x: ArrayLike) -> np.ndarray:
         """Locations `[... dx]` in the unit of the tasks."""
@@ -38,9 +41,12 @@ class Scaling:
         return np.asarray(y, np.float64) * self.y_std + self.y_mean
 
 
-def _mean_and_std(rows):
+def _mean_and_std(rows, name):
     rows = np.asarray(rows, np.float64)
     rows = np.where(np.isfinite(rows), rows, np.nan)
+    empty = np.flatnonzero(np.isnan(rows).all(axis=0))
+    if empty.size:
+        raise ValueError(f"Column {empty[0]} of `{name}` holds no finite number: it has no mean and no scale.")
     std, largest = np.nanstd(rows, axis=0), np.nanmax(np.abs(rows), axis=0)
     varies = std > 1e-13 * largest  # by more than rounding errors
     return tuple(np.nanmean(rows, axis=0).tolist()), tuple(np.where(varies, std, 1.0).tolist())

@@ -116,7 +116,8 @@ def fit(
     variable `GLIBC_TUNABLES=glibc.malloc.hugetlb=1` (large pages of memory, a fifth less time); `npax train` does both.
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
-    checkpoint is of another run: of another model, `key`, tasks, objective, kind of optimiser or batch size, or of more
+    checkpoint is of another run: of another model (with other weights at its start; those of the checkpoint
+    itself will do), `key`, tasks, objective, kind of optimiser or batch size, or of more
     steps (more `steps`, and other learning rates, prolong it), or another training is running in its folder;
     `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where more than a tenth of the steps
     were skipped, since loss or gradient was not finite, and where
@@ -142,6 +143,7 @@ def fit(
     folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
     if folder is not None:
         about["run"] = _fingerprint(state, curriculum, objective, chunk)
+        about["start"] = None if drawn else fingerprint((state.model,))  # what is drawn depends on `key`
     with contextlib.ExitStack() as stack:
         with first_for_all(mesh):
             stack.enter_context(_alone(folder))
@@ -297,6 +299,13 @@ def _resumed(state, about, folder):
             "or, in a curriculum, `chunk` (or of another version of npax): going on with it would not be the run that "
             "is asked for. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
         )
+    start = stored.get("start", about["start"])
+    if about["start"] not in (start, fingerprint((state.model,))):
+        raise ValueError(
+            f"'{folder}' holds a run of a model that started with other weights than the one given: going on with it "
+            "would forget these. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
+        )
+    about["start"] = start
     if int(state.step) > about["steps"]:
         raise ValueError(
             f"'{folder}' holds a run of {int(state.step)} steps, more than `steps`={about['steps']}. Ask for at least "

@@ -1,0 +1,22 @@
+"""Shift and scale of columns against NumPy's."""
+
+import numpy as np
+import pytest
+
+from npax.tasks import Scaling
+
+
+def test_means_and_deviations_of_what_is_finite_and_the_way_back(rng):
+    x, y = rng.standard_normal((50, 2)) * [3.0, 1e-6] + [1e5, 2.0], rng.standard_normal((50, 1))
+    holes = np.where(rng.random(y.shape) < 0.3, np.nan, y)
+    scaling = Scaling.of(x, holes)
+    assert np.allclose(scaling.x(x).mean(axis=0), 0, atol=1e-6) and np.allclose(scaling.x(x).std(axis=0), 1)
+    assert np.allclose((scaling.y_mean, scaling.y_std), (np.nanmean(holes, axis=0), np.nanstd(holes, axis=0)))
+    assert np.allclose(scaling.undo(scaling.y(y)), y)
+    assert Scaling.of(np.full((4, 1), 7.0), np.ones((4, 1))).x_std == (1.0,)
+
+
+def test_a_column_without_a_number_is_refused():
+    holes = np.column_stack([np.arange(4.0), [np.nan, np.inf, np.nan, -np.inf]])
+    with pytest.raises(ValueError, match="Column 1 of `x` holds no finite number"):
+        Scaling.of(holes, np.ones((4, 1)))
