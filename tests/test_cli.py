@@ -502,6 +502,9 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
     refused(run("train", "gp-universal", "-o", "weights.bin"), "safetensors")
     (tmp_path / "file").touch()
     refused(run("train", "gp-universal", "-o", "file/weights.safetensors"), "cannot be written")
+    refused(
+        run("train", "gp-universal", "-o", "s3://bucket/w.safetensors"), "must be the path of a file on this machine"
+    )
     refused(run("train", "gp-universal", "--checkpoint", "file"), "`--checkpoint` must be a folder", "'file'")
     refused(run("train", "gp-universal", "--seed", str(2**40)), "--seed")
     refused(run("bench", "gp1d", "--folder", "file", "--model", "cnp"), "`--folder` must be a folder", "'file'")

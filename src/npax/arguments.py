@@ -1,8 +1,19 @@
 """Checks of arguments that classes share."""
 
+from typing import Any
+
+import numpy as np
+
 
 def at_least_one(**sizes: int) -> None:
     """**Raises** `ValueError` for the first of the arguments that is below 1."""
     for name, value in sizes.items():
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
+
+
+def true_or_false(**flags: Any) -> None:
+    """**Raises** `ValueError` for the first argument that is neither: a text such as "no" would be taken for yes."""
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool):
+            raise ValueError(f"`{name}` must be True or False, got {value!r}.")

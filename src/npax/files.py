@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -16,6 +17,11 @@ except ImportError:  # Windows
 
 _PARTIAL: set[Path] = set()
 """What threads of this process are writing by `replaced`."""
+
+
+def is_remote(path: str | Path) -> bool:
+    """Whether it is an address (`s3://...`), no path of this machine; one slash is left of two in a `Path`."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(path)) is not None
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -15,8 +15,8 @@ import numpy as np
 
 from .devices import on_host
 
-PIECE = 2**16
-"""Numbers that are read at a time."""
+PIECE, CHUNK = 2**16, 2**25
+"""Numbers that are read at a time, and of what comes in chunks, which are computed whole, at most (256 MB)."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 """Of a function among settings: another in every process."""
 
@@ -50,10 +50,17 @@ def _update(digest, parts, within):
                 continue
             leaf = _on_host(leaf)
             digest.update(f"{getattr(leaf, 'dims', '')} {leaf.shape} {leaf.dtype}".encode())
-            rows = max(1, PIECE * len(leaf) // max(leaf.size, 1)) if leaf.ndim else 1
+            rows = _rows(leaf) if leaf.ndim else 1
             for start in range(0, len(leaf) if leaf.ndim else 1, rows):
                 piece = np.ascontiguousarray(leaf[start : start + rows] if leaf.ndim else leaf)
                 digest.update(repr(piece.tolist()).encode() if piece.dtype.hasobject else piece.tobytes())
+
+
+def _rows(leaf):
+    """Of an array, those that are read at a time: of one in chunks a whole row of these, within bounds."""
+    piece, most = (n * len(leaf) // max(leaf.size, 1) for n in (PIECE, CHUNK))
+    chunks = getattr(leaf, "chunks", None)
+    return max(1, piece, min(most, chunks[0][0]) if chunks else 0)
 
 
 def _made_of(leaf):

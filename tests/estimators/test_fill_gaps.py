@@ -6,6 +6,7 @@ import threading
 from inspect import unwrap
 from time import sleep
 
+import cftime
 import dask
 import numpy as np
 import pytest
@@ -292,3 +293,67 @@ def test_the_only_variable_needs_no_name(field, model):
         npax.fill_gaps(field.to_dataset().assign(other=field), model=model)
     with pytest.raises(TypeError, match="An array becomes one by"):
         npax.fill_gaps(field.to_numpy(), model=model)
+
+
+@pytest.mark.parametrize("turn", [False, True])
+def test_the_two_names_of_one_meridian_are_one_pixel(turn, field, model):
+    ring = field.assign_coords(lon=np.arange(0.0, 360.0, 30.0))[:2]
+    ring[:, :, 0] = np.nan
+    closed = xr.concat([ring, ring.isel(lon=[0]).assign_coords(lon=[360.0])], "lon")
+    expected = npax.fill_gaps(ring, model=model)
+    if turn:
+        closed, expected = closed.transpose("time", "lon", "lat"), expected.transpose("time", "lon", "lat")
+        expected = npax.fill_gaps(ring.transpose("time", "lon", "lat"), model=model)
+    found = npax.fill_gaps(closed, model=model)
+    for name in expected:
+        assert np.allclose(found[name].isel(lon=slice(-1)), expected[name], equal_nan=True)
+        assert found[name].isel(lon=0).equals(found[name].isel(lon=-1).assign_coords(lon=0.0))
+    seen = closed.copy()
+    seen[{"lon": -1}] = ring.isel(lon=3).to_numpy()  # one end sees what the other does not
+    merged = ring.copy()
+    merged[{"lon": 0}] = ring.isel(lon=3).to_numpy()
+    again = npax.fill_gaps(merged.transpose(*seen.dims), model=model).sst_mean
+    assert np.allclose(npax.fill_gaps(seen, model=model).sst_mean.isel(lon=slice(-1)), again, equal_nan=True)
+
+
+def test_nothing_lazily_is_nothing(field, model):
+    for empty in (field.isel(lat=slice(0, 0)), field.isel(time=slice(0, 0))):
+        filled = npax.fill_gaps(empty.chunk(time=1), model=model)
+        assert filled.sst_mean.chunks and filled.sst_mean.shape == empty.shape
+        assert filled.compute().equals(npax.fill_gaps(empty, model=model))
+
+
+def test_dates_of_other_calendars_are_looked_at_for_evenness(field, model):
+    section = field[:, :, 0].rename(time="when")
+    even, uneven = ([cftime.DatetimeNoLeap(2001, 1, day) for day in days] for days in ((1, 2, 3), (1, 2, 30)))
+    filled = npax.fill_gaps(section.assign_coords(when=even), model=model, dims=("when", "lat"))
+    assert filled.sst_mean.notnull().all()
+    with pytest.raises(ValueError, match="`when` are not evenly spaced: their steps go from 1 to 28 days"):
+        npax.fill_gaps(section.assign_coords(when=uneven), model=model, dims=("when", "lat"))
+
+
+@pytest.mark.parametrize("name", ["ocean_time", "valid_time"])
+def test_times_of_other_names_are_no_sides_of_pictures(name, field):
+    bare = xr.DataArray(np.zeros((4, 5, 6)), dims=("eta_rho", "xi_rho", name))
+    assert picture_dims(bare) == ("eta_rho", "xi_rho")
+    told = xr.DataArray(np.zeros((4, 5, 6)), {"s": ("s", np.arange(6), {"axis": "T"})}, ("eta_rho", "xi_rho", "s"))
+    assert picture_dims(told) == ("eta_rho", "xi_rho") and picture_dims(told.drop_vars("s")) == ("xi_rho", "s")
+
+
+@pytest.mark.parametrize("scale", [np.array([0.01], "f4"), "0.01", np.float32(0.01)])
+def test_packed_numbers_are_refused_however_their_scale_is_written(scale, field, model):
+    with pytest.raises(ValueError, match=r"holds 'sst' packed.*: 0\.01 times its numbers"):
+        npax.fill_gaps(field.assign_attrs(scale_factor=scale), model=model)
+    npax.fill_gaps(field.assign_attrs(scale_factor=np.array([1.0]), add_offset="0"), model=model)
+
+
+def test_ranges_of_packed_numbers_are_not_those_of_predictions(field, model):
+    about = {"valid_range": np.array([-32765, 32765], "i2"), "valid_min": 0, "valid_max": 1, "actual_range": [0, 1]}
+    filled = npax.fill_gaps(field.assign_attrs(about), model=model)
+    assert set(filled.sst_mean.attrs) == {"units", "long_name"}
+
+
+def test_yes_and_no_are_no_texts(field, model):
+    for name in ("include_noise", "mirrored"):
+        with pytest.raises(ValueError, match=f"`{name}` must be True or False, got 'no'"):
+            unwrap(npax.fill_gaps)(field, model=model, **{name: "no"})

@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 import warnings
@@ -505,3 +506,44 @@ def test_levels_of_an_index_are_columns(table, small):
     found = interpolate(indexed, indexed, small)
     assert found.index.equals(indexed.index)
     assert np.array_equal(found["temp_mean"], plain["temp_mean"])
+
+
+def test_coordinates_that_nobody_asks_for_are_not_computed(small, rng):
+    def expensive(block):
+        asked.append(block.shape)
+        return block
+
+    asked = []
+    values = xr.DataArray(rng.standard_normal((4, 5)), {"lat": np.arange(4.0), "lon": np.arange(5.0)}, ("lat", "lon"))
+    depth = dask.array.zeros((4, 5), chunks=2).map_blocks(expensive, meta=np.zeros((0, 0)))
+    with_depth = values.assign_coords(depth=(("lat", "lon"), depth)).rename("t")
+    target = {"lat": [1.5], "lon": [2.5]}
+    found = npax.interpolate(with_depth, target, model=small)
+    assert not asked and found.equals(npax.interpolate(values.rename("t"), target, model=small))
+    stacked = with_depth.stack(place=("lat", "lon"))
+    assert np.allclose(npax.interpolate(stacked, target, model=small).t_mean, found.t_mean) and not asked
+    npax.interpolate(with_depth, {**target, "depth": [0.0]}, x=["lon", "lat", "depth"], model=small)
+    assert asked, "the counter counts"
+
+
+def test_values_that_do_not_vary_along_a_coordinate_are_refused(small):
+    axes = {"lat": np.arange(10.0), "lon": np.arange(5.0)}
+    mean = xr.Dataset({"zonal": ("lat", np.arange(10.0))}, axes)
+    with pytest.raises(ValueError, match="'zonal' of `observations` does not vary along 'lon', as 'lon' does"):
+        npax.interpolate(mean, {"lat": [1.0], "lon": [2.0]}, y="zonal", model=small)
+    along = {"lon": ("station", np.arange(5.0)), "lat": ("station", np.arange(5.0)), "t": ("time", np.arange(3.0))}
+    with pytest.raises(ValueError, match="does not vary along 'station', as 'lon' does"):
+        npax.interpolate(xr.Dataset(along), {"lat": [1.0], "lon": [2.0]}, y="t", model=small)
+
+
+def test_no_observations_at_all_are_told(table, small):
+    with pytest.raises(ValueError, match="`observations` holds none"):
+        npax.interpolate(table[:0], table, x=["lon", "lat"], y="temp", model=small)
+    with pytest.raises(TypeError, match=r"`observations` must be a pandas DataFrame.*got numpy\.ndarray"):
+        npax.interpolate(np.zeros((3, 2)), table, x=["lon", "lat"])
+
+
+def test_yes_and_no_are_no_texts(table, small):
+    with pytest.raises(ValueError, match="`include_noise` must be True or False, got 'no'"):
+        given = {"x": ["lon", "lat"], "y": "temp", "model": small}
+        inspect.unwrap(npax.interpolate)(table, table, **given, include_noise="no")

@@ -1,5 +1,6 @@
 """Predictions on disk go on where they stopped, whatever stopped them, and hold one block in memory."""
 
+import inspect
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 import tracemalloc
 from pathlib import Path
 
+import dask.array as da
 import equinox as eqx
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ import xarray as xr
 from victim import GRID, observations, write
 
 import npax
+from npax import fingerprint as fingerprints
 from npax.estimators import store as stores
+from npax.estimators.grid import Grid
 from npax.estimators.store import BLOCKS, DONE, Store
 from npax.fingerprint import fingerprint
 from npax.likelihoods import HeteroscedasticGaussian
@@ -204,14 +208,14 @@ def test_coordinates_stay_coordinates(tiny, tmp_path):
 
 def test_attributes_of_netcdf(small, tmp_path):
     """They are numbers of NumPy; and those of how observations are stored say nothing of predictions."""
-    given = {"units": "K", "valid_min": np.float32(-5), "valid_range": np.array([-5.0, 40.0], np.float32)}
+    given = {"units": "K", "flag": np.float32(-5), "flag_values": np.array([-5.0, 40.0], np.float32)}
     seen = observations().to_xarray().set_coords(["lat", "lon"])["temp"]
-    seen.attrs = {**given, "_FillValue": -999.0, "missing_value": np.float32(-999)}
+    seen.attrs = {**given, "_FillValue": -999.0, "missing_value": np.float32(-999), "valid_range": np.array([0, 1])}
     in_memory = npax.interpolate(seen, GRID, model=small)
     for out in (in_memory, npax.interpolate(seen, GRID, model=small, store=tmp_path / "map.zarr")):
         found = dict(out["temp_mean"].attrs)
-        assert np.array_equal(found.pop("valid_range"), given["valid_range"])
-        assert found == {"units": "K", "valid_min": -5, "long_name": "predicted mean of temp", "strategy": "exact"}
+        assert np.array_equal(found.pop("flag_values"), given["flag_values"])
+        assert found == {"units": "K", "flag": -5, "long_name": "predicted mean of temp", "strategy": "exact"}
         assert out["temp_std"].attrs == {"units": "K", "long_name": "standard deviation of temp"}
 
 
@@ -266,3 +270,42 @@ def test_settings_of_a_model_are_part_of_the_request():
     assert fingerprint((one,)) != fingerprint((other,))
     same = [eqx.nn.Lambda(lambda x: x) for _ in range(2)]  # at different addresses, as in another process
     assert fingerprint((eqx.nn.Sequential(same[:1]),)) == fingerprint((eqx.nn.Sequential(same[1:]),))
+
+
+def test_a_store_is_a_folder_of_this_machine(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    for address in ("s3://bucket/x.zarr", Path("s3://bucket/x.zarr")):
+        with pytest.raises(ValueError, match="`store` must be a folder on this machine, got 's3:/"):
+            npax.interpolate(observations(), GRID, y="temp", model=small, store=address)
+    with pytest.raises(TypeError, match="`store` must be the path of a folder, got dict"):
+        inspect.unwrap(npax.interpolate)(observations(), GRID, y="temp", model=small, store={})
+    npax.interpolate(observations(), GRID, y="temp", model=small, store="~/x.zarr").close()
+    assert [path.name for path in tmp_path.iterdir()] == ["home"]
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["x.zarr"]
+
+
+def test_the_order_of_coordinates_makes_no_other_prediction(tiny, tmp_path):
+    coordinates = {**GRID, "depth": 2.0}
+    for ordered in (coordinates, dict(reversed(coordinates.items()))):
+        target = xr.Dataset(coords=ordered)
+        grid = Grid.of(target, ["lon", "lat"])
+        Store(tmp_path / "map.zarr", grid._replace(sizes={d: grid.sizes[d] for d in ("lat", "lon")}), [], ())
+
+
+def test_lazy_coordinates_are_read_by_the_chunk(monkeypatch, rng):
+    """Once where they are small, and by whole chunks where they are not, with the same fingerprint."""
+
+    def read(block):
+        asked.append(block.shape)
+        return block
+
+    asked, values = [], rng.standard_normal((64, 40))
+    lazy = da.from_array(values, chunks=(16, 40)).map_blocks(read, meta=np.zeros((0, 0)))
+    monkeypatch.setattr(fingerprints, "PIECE", 80)
+    assert fingerprint([xr.Variable(("j", "i"), lazy)]) == fingerprint([xr.Variable(("j", "i"), values)])
+    assert asked == 4 * [(16, 40)]
+    grid = Grid.of(xr.Dataset(coords={"lon": (("j", "i"), lazy), "lat": (("j", "i"), lazy)}), ["lon", "lat"])
+    assert grid.lazy and not grid.read(values.size).lazy and grid.read(values.size - 1).lazy
+    assert np.array_equal(grid.read(values.size).points()[:, 0], values.ravel())

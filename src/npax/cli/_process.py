@@ -12,6 +12,8 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
+from ..files import is_remote
+
 out = Console(highlight=False, markup=False)
 err = Console(stderr=True, highlight=False)
 
@@ -95,6 +97,8 @@ def leave_at_once(code: int) -> NoReturn:
 def check_output(path: Path, *inputs: Path | None) -> None:
     """Makes the folder of a file that is to be written. **Raises** `OSError` where that cannot be, where a folder has
     that name (those of Zarr are no files), or where the file is one of `inputs`: before the work, not after it."""
+    if is_remote(path) or str(path).startswith("~"):
+        raise ValueError(f"'{path}' must be the path of a file on this machine, written out.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Sequence
+from datetime import timedelta
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..arguments import true_or_false
 from ..inference import fill
 from ..inference.progress import Progress
 from ..models import GridConvCNP
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
 TIMES = ("time", "t", "date", "month", "year", "step")
-"""What a dimension is called that is none of a picture's, unless one says so; as one that has dates."""
+TIME = "time"
+"""What a dimension is called that is none of a picture's, or how its name ends, unless one says so; as one that has
+dates."""
 ACROSS = ("x", "projection_x_coordinate", "rlon", "grid_longitude")
 DOWN = ("y", "projection_y_coordinate", "rlat", "grid_latitude")
 """What the coordinates of a map that is projected or turned are called: names, axes and standard names."""
@@ -78,9 +82,10 @@ def fill_gaps(
 
     **Pitfalls:** distances are counted in pixels, whatever the coordinates say: on a grid of longitudes and latitudes
     that reaches far to the north a pixel is not the same width everywhere. (Longitudes that go round the globe do so
-    here: the ends are neighbours.) Where all that is seen of a picture is one value, nothing says how large deviations
-    are: they are taken to be about 1, with a warning. For scattered data, uneven grids and other
-    places than the pixels, `npax.interpolate`.
+    here: the ends are neighbours, or, as 0 and 360 degrees, the same.) All that is NaN is a gap, land in an ocean too:
+    `filled.where(ocean)` leaves it out. Where all that is seen of a picture is one value, nothing says how large
+    deviations are: they are taken to be about 1, with a warning. For scattered data, uneven grids and other places
+    than the pixels, `npax.interpolate`.
 
     **Warns** of infinite pixels, which are gaps too.
 
@@ -88,6 +93,7 @@ def fill_gaps(
     that stand for what is missing (`_FillValue`), coordinates that are not evenly spaced, the name of a model of
     another kind; `TypeError` for what is not xarray's, or such a model itself.
     """
+    true_or_false(include_noise=include_noise, mirrored=mirrored, progress=progress)
     xr = xarray()
     if isinstance(field, xr.Dataset):
         if y is None and len(field.data_vars) != 1:
@@ -128,20 +134,24 @@ def fill_gaps(
     if finetune:
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
 
-    whole = field.chunk(dict.fromkeys(dims, -1)) if field.chunks else field
-    beyond = [(min(ROUND, field.sizes[dim] // 2),) * 2 if _goes_round(field, dim) else (0, 0) for dim in dims]
+    lazy = bool(field.chunks) and field.size > 0
+    whole = field.chunk(dict.fromkeys(dims, -1)) if lazy else field.compute()
+    rings = [_ring(field, dim) for dim in dims]
+    closed = [axis for axis, ring in enumerate(rings) if ring.repeated]
+    beyond = [(min(ROUND, ring.pixels // 2),) * 2 for ring in rings]
     inside = tuple(slice(width, -width or None) for width, _ in beyond)
     attrs = dict(field.attrs)  # not the field, which each lazy task would carry
-    with Progress("filling", field.size, shown=progress and not field.chunks) as bar:
+    with Progress("filling", field.size, shown=progress and not lazy) as bar:
 
         def moments(picture):
             refuse_marks(picture, attrs, name, "`field`")
             _warn_of_infinity(picture)
             _check_scale(picture)
-            padded = np.pad(picture, beyond, mode="wrap")
+            padded = np.pad(functools.reduce(_opened, closed, picture), beyond, mode="wrap")
             share = picture.size / max(padded.size, 1)
             found = fill(net, padded, mirrored=mirrored, advance=lambda pixels: bar.advance(share * pixels))
-            return found.mean[inside], found.std(include_noise)[inside]
+            mean, std = (functools.reduce(_closed, closed, a[inside]) for a in (found.mean, found.std(include_noise)))
+            return mean, std
 
         mean, std = xr.apply_ufunc(
             moments,
@@ -152,6 +162,8 @@ def fill_gaps(
             dask="parallelized",
             output_dtypes=[np.float64, np.float64],
         )
+    if field.chunks and not lazy:
+        mean, std = mean.chunk(), std.chunk()
     found: dict[Any, Any] = {f"{name}_mean": mean, f"{name}_std": std}
     for kind, part in (("mean", mean), ("std", std)):
         part.attrs = moment_attributes(kind, name, attrs)
@@ -178,16 +190,38 @@ def _map_dims(field):
 
 
 def _of_time(field, dim):
-    return str(dim).lower() in TIMES or (dim in field.coords and are_dates(field[dim][:1]))
+    about = field.coords[dim].attrs if dim in field.coords else {}
+    named = str(dim).lower() in TIMES or str(dim).lower().endswith(TIME)
+    named = named or about.get("axis") == "T" or about.get("standard_name") == "time"
+    return named or (dim in field.coords and are_dates(field[dim][:1]))
 
 
-def _goes_round(field, dim):
-    """Whether a dimension is of longitudes, all round the globe: its ends are neighbours."""
-    if dim not in field.coords or field[dim].size < 3 or not is_longitude(field[dim]):
-        return False
-    at = field[dim].to_numpy().astype(float)
-    step = abs(at[-1] - at[0]) / (at.size - 1)
-    return abs(step * at.size - 360) < step / 10
+class _Ring(NamedTuple):
+    """How many pixels of a dimension go round the globe, and how many of the last are the first ones again."""
+
+    pixels: int
+    repeated: int
+
+
+def _ring(field, dim):
+    """Of longitudes all round the globe: their ends are neighbours, or one meridian (0 and 360)."""
+    if dim in field.coords and field[dim].size >= 3 and is_longitude(field[dim]):
+        at = field[dim].to_numpy().astype(float)
+        step = abs(at[-1] - at[0]) / (at.size - 1)
+        for repeated in (0, 1):
+            if abs(step * (at.size - repeated) - 360) < step / 10:
+                return _Ring(at.size - repeated, repeated)
+    return _Ring(0, 0)
+
+
+def _opened(picture, axis):
+    """Without the last pixels, which are the first: those have what either sees."""
+    first, last = (np.take(picture, [at], axis) for at in (0, -1))
+    return np.concatenate([np.where(np.isfinite(first), first, last), np.delete(picture, [0, -1], axis)], axis)
+
+
+def _closed(picture, axis):
+    return np.concatenate([picture, np.take(picture, [0], axis)], axis)
 
 
 def _check_scale(picture):
@@ -207,9 +241,13 @@ def _warn_of_infinity(picture):
 def _check_even(field, dim):
     """**Raises** for coordinates that are numbers or dates, and not evenly spaced; others, such as names, are taken to
     be in order."""
-    if dim not in field.coords or field[dim].size < 3 or field[dim].dtype.kind not in "iufmM":
+    if dim not in field.coords or field[dim].size < 3:
         return
     at = field[dim].to_numpy()
+    if at.dtype.kind == "O" and are_dates(at):  # of other calendars
+        at = np.array([(date - at[0]) / timedelta(microseconds=1) for date in at]).astype("m8[us]")
+    if at.dtype.kind not in "iufmM":
+        return
     dates = at.dtype.kind in "mM"
     rounded = 4 * np.finfo(at.dtype).eps * np.abs(at).max() if at.dtype.kind == "f" else 0.0
     steps = np.diff(at) / np.timedelta64(1, "D") if dates else np.diff(at.astype(float))

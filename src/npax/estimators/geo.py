@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_array
 
+from ..arguments import true_or_false
+from ..files import is_remote
 from ..inference import Exact, Tiled
 from ..training import AbstractGaps
 from .dates import refuse_dates
@@ -86,6 +88,7 @@ def interpolate(
     `NeuralProcessRegressor.fit` finds wrong; `TypeError` for what is no table and no grid, or a dask DataFrame as
     `target`; `FileExistsError` where `store` holds anything else than this very prediction.
     """
+    true_or_false(include_noise=include_noise)
     x = _listed(x)
     if _lazy_table(target):
         raise TypeError(
@@ -102,6 +105,7 @@ def interpolate(
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
     if len({*x, *ys}) < len(x) + len(ys):
         raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
+    store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*x, *ys)):
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
@@ -119,6 +123,8 @@ def interpolate(
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     places, values = places[there], values[there]
+    if not len(places):
+        raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
     refuse_missing(places, x, "`observations`")
     if coords != "latlon":
         warn_of_degrees(x, places)
@@ -129,11 +135,25 @@ def interpolate(
     return _on_grid(reg, grid, ys, attributes, include_noise, store)
 
 
+def _folder(store):
+    """**Raises** `TypeError` or `ValueError` for what is no folder of this machine."""
+    if not isinstance(store, str | Path):
+        raise TypeError(f"`store` must be the path of a folder, got {type(store).__name__}.")
+    if is_remote(store):
+        raise ValueError(
+            f"`store` must be a folder on this machine, got '{store}': write one and copy it, or pass a `target` that "
+            "is chunked by dask, and write the result by its own `.to_zarr(...)`."
+        )
+    return Path(store).expanduser()
+
+
 def _names(y, observations):
     if y is not None:
         return _listed(y)
     if hasattr(observations, "to_dataset"):
         return [observations.name or "y"]
+    if not _framed(observations):
+        _refuse_other_kinds(observations)
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
 
 
@@ -150,6 +170,23 @@ def _table(observations, x, ys):
         table = observations[[*x, *ys]].compute() if _lazy_table(observations) else observations
         warn_of_same_places(table, x, ys)
         return table, {}
+    _refuse_other_kinds(observations)
+    if not hasattr(observations, "data_vars") and observations.name is not None:
+        require([observations.name], ys, "observations")
+    dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
+    require(dataset.variables, [*x, *ys], "observations")
+    attributes = {name: dict(dataset[name].attrs) for name in ys}
+    _refuse_other_dims(dataset, x, ys)
+    warn_of_repeats(dataset, x, ys)
+    dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]]
+    dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
+    dataset = dataset.drop_vars([name for name in dataset.coords if name not in x]).compute()
+    for name in ys:
+        refuse_undecoded(dataset[name], name, "`observations`")
+    return dataset.to_dataframe().reset_index(), attributes
+
+
+def _refuse_other_kinds(observations):
     if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
         kind = type(observations)
         remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
@@ -157,16 +194,19 @@ def _table(observations, x, ys):
             "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
             f"got {kind.__module__}.{kind.__name__}.{remedy}"
         )
-    if not hasattr(observations, "data_vars") and observations.name is not None:
-        require([observations.name], ys, "observations")
-    dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
-    require(dataset.variables, [*x, *ys], "observations")
-    attributes = {name: dict(dataset[name].attrs) for name in ys}
-    warn_of_repeats(dataset, x, ys)
-    dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]].compute()
-    for name in ys:
-        refuse_undecoded(dataset[name], name, "`observations`")
-    return dataset.to_dataframe().reset_index(), attributes
+
+
+def _refuse_other_dims(dataset, x, ys):
+    """**Raises** `ValueError` where a coordinate varies along a dimension that no `y` has: each value would be
+    everywhere along it."""
+    dims = {dim for name in ys for dim in dataset[name].dims}
+    for name in x:
+        other = [dim for dim in dataset[name].dims if dim not in dims]
+        if other:
+            raise ValueError(
+                f"{', '.join(map(repr, ys))} of `observations` does not vary along {other[0]!r}, as {name!r} does: "
+                f"leave {name!r} out of `x`, or name a coordinate that goes with the values."
+            )
 
 
 def _refuse_levels_of_columns(table, where):
@@ -226,7 +266,7 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
 
         request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.normalize)
         request += (reg.strategy_, reg.tile_size, include_noise)
-        return Store(Path(store), grid, variables, request).fill(
+        return Store(store, grid, variables, request).fill(
             lambda places: _moments(predictor, places, include_noise), progress=reg.progress
         )
     if grid.chunks:

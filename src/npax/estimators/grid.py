@@ -14,8 +14,8 @@ from .missing import MARKS
 if TYPE_CHECKING:
     import xarray as xr
 
-STORAGE = (*MARKS, "scale_factor", "add_offset")
-"""Attributes that say how numbers are stored."""
+STORAGE = (*MARKS, "scale_factor", "add_offset", "_Unsigned", "valid_range", "valid_min", "valid_max", "actual_range")
+"""Attributes that say how numbers are stored, and between which numbers, as stored, they lie: predictions may not."""
 Region = dict[Hashable, slice]
 OWN = "npax_"
 """How the attributes begin by which a stored prediction tells how far it is: no matter of what is predicted there."""
@@ -69,6 +69,13 @@ class Grid(NamedTuple):
     def lazy(self) -> bool:
         """Whether coordinates are still to be computed."""
         return any(axis.chunks is not None for axis in self.axes)
+
+    def read(self, most: int) -> Grid:
+        """The same, with lazy coordinates of up to `most` numbers in memory."""
+        small = [n for n, v in self.frame.variables.items() if v.chunks is not None and v.size <= most]
+        frame = self.frame.assign({name: self.frame[name].compute() for name in small})
+        axes = (axis.compute() if axis.chunks is not None and axis.size <= most else axis for axis in self.axes)
+        return self._replace(frame=frame, axes=tuple(axes))
 
     def points(self, region: Region | None = None) -> np.ndarray:
         """The places `[n d]` of a region, or all of them, the last dimension varying fastest."""

@@ -22,11 +22,14 @@ def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) ->
 def refuse_undecoded(variable: Any, name: Hashable, where: str) -> None:
     """**Raises** `ValueError` where an array of xarray's is packed by its own attributes, or, in memory, holds the
     number that by them stands for what is missing."""
-    scale, offset = (variable.attrs.get(name, usual) for name, usual in (("scale_factor", 1), ("add_offset", 0)))
-    if scale != 1 or offset != 0:
+    scale, offset = (
+        str(np.ravel(variable.attrs.get(name, usual))[0])  # files have texts there, and arrays of one
+        for name, usual in (("scale_factor", 1), ("add_offset", 0))
+    )
+    if scale not in ("1", "1.0") or offset not in ("0", "0.0"):
         raise ValueError(
-            f"{where} holds {name!r} packed, by its attributes `scale_factor` and `add_offset`: {scale:g} times its "
-            f"numbers and {offset:g} are the values. Decode it, `xarray.decode_cf(...)`."
+            f"{where} holds {name!r} packed, by its attributes `scale_factor` and `add_offset`: {scale} times its "
+            f"numbers and {offset} are the values. Decode it, `xarray.decode_cf(...)`."
         )
     if not variable.chunks:
         refuse_marks(variable.to_numpy(), variable.attrs, name, where)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from ..arguments import true_or_false
 from ..arrays import floats
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import covariance, joint_samples
@@ -121,8 +122,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-        if not isinstance(self.normalize, bool | np.bool):
-            raise ValueError(f"`normalize` must be True or False, got {self.normalize!r}.")
+        true_or_false(normalize=self.normalize)
         if not isinstance(self.tile_size, Integral) or self.tile_size < 1:
             raise ValueError(f"`tile_size` must be a whole number of observations, at least 1; got {self.tile_size!r}.")
         if not isinstance(finetune, Integral) or finetune < 0:
@@ -164,6 +164,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         **Returns:** `mean`, `(mean, std)` or `(mean, cov)`. Of the shape of `y`: `mean` and `std [n]` or `[n dy]`;
         `cov [n n]` or `[n n dy]`; its cost and its limit on `n` are those of `npax.inference.covariance`.
         """
+        true_or_false(include_noise=include_noise)
         if return_std and return_cov:
             raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
         X = self._targets(X)

@@ -17,6 +17,8 @@ from .grid import OWN, Grid
 
 BLOCK = 2**16
 """Places predicted and written at a time."""
+COORDINATES = 2**25
+"""Numbers of a lazy coordinate up to which it is read once, not a part for each block (256 MB)."""
 REQUEST, BLOCKS, DONE = f"{OWN}request", f"{OWN}blocks", f"{OWN}blocks_done"
 """The attributes of the store that say what was asked for, and how much of it is there."""
 TEXT = np.dtypes.StringDType()
@@ -38,11 +40,12 @@ class Store:
     """
 
     def __init__(self, path: Path, grid: Grid, variables: Sequence[tuple[str, dict[str, Any]]], request: tuple):
-        self.path, self.grid, self.names = path, grid, [name for name, _ in variables]
+        self.path, self.grid, self.names = path, grid.read(COORDINATES), [name for name, _ in variables]
         lengths = grid.even_chunks(BLOCK)
         self.chunks = {d: _cut(grid.sizes[d], length) for d, length in lengths.items()}
         self.count = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
-        places = (tuple(grid.sizes), tuple(lengths.values()), *grid.axes, *grid.frame.variables.items())
+        frame = sorted(self.grid.frame.variables.items(), key=lambda item: str(item[0]))
+        places = (tuple(grid.sizes), tuple(lengths.values()), *self.grid.axes, *frame)
         digest = fingerprint((version("npax"), self.names, *places, *request))
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
