@@ -22,7 +22,7 @@ class PyramidUNet(eqx.Module):
 
     **Arguments:** `sizes`: channels of each level, the finest first; `inputs`: numbers of inputs of all levels but the
     finest, whose features come as they are; `told`: numbers that belong to the grid as a whole, which all levels are
-    told, at first without an effect; `blocks`: before and after the coarser levels, for each level (at the
+    told; `blocks`: before and after the coarser levels, for each level (at the
     coarsest, in all); `hidden`: width of each block's network beside its channels; `window`: of the convolutions.
 
     **Shapes:** sides are multiples of `stride`.
@@ -66,7 +66,7 @@ class PyramidUNet(eqx.Module):
             )
 
         self.embed = maps(e_key, [(inputs, size) for size in sizes[1:]])
-        self.tell = tuple(_silent(told, size) for size in sizes) if told else ()
+        self.tell = maps(jr.fold_in(key, 5), [(told, size) for size in sizes]) if told else ()
         self.down = maps(d_key, pairs)
         self.up = maps(u_key, [pair[::-1] for pair in pairs])
         self.before, self.after = stacks(b_key, blocks), stacks(a_key, blocks[:-1])
@@ -101,11 +101,6 @@ class PyramidUNet(eqx.Module):
             for block in blocks:
                 deviation, rest = block(deviation, rest)
         return deviation, rest
-
-
-def _silent(told: int, size: int) -> Linear:
-    """A linear map that begins as zero."""
-    return Linear(told, size, use_bias=False, gain=0.0, key=jr.key(0))
 
 
 def _each(linear: Linear, h: Float[Array, "*side size"]) -> Float[Array, "*side other"]:
