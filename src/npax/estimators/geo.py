@@ -18,9 +18,9 @@ from .dates import refuse_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .grid import Grid, moment_attributes, points, refuse_taken, require
-from .missing import refuse_missing, refuse_undecoded
-from .repeats import warn_of_repeats, warn_of_same_places
+from .missing import refuse_missing
 from .sklearn import NeuralProcessRegressor
+from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,13 +90,13 @@ def interpolate(
     """
     true_or_false(include_noise=include_noise)
     x = _listed(x)
-    if _lazy_table(target):
+    if is_lazy_table(target):
         raise TypeError(
             "`target` must be in memory where it is a table, got a dask DataFrame: pass `target.compute()`. "
             "Of xarray's kinds lazy ones are answered lazily."
         )
     for where, given in (("observations", observations), ("target", target)):
-        _refuse_levels_of_columns(given, where)
+        refuse_levels_of_columns(given, where)
     if coords == "latlon":
         refuse_latitude_first(x)
     ys = _names(y, observations)
@@ -110,7 +110,7 @@ def interpolate(
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
-    grid = None if _framed(target) else Grid.of(target, x)
+    grid = None if is_table(target) else Grid.of(target, x)
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
@@ -118,7 +118,7 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    table, attributes = _table(observations, x, ys)
+    table, attributes = as_table(observations, x, ys)
     reg = NeuralProcessRegressor(coords=coords, **options)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
@@ -152,8 +152,8 @@ def _names(y, observations):
         return _listed(y)
     if hasattr(observations, "to_dataset"):
         return [observations.name or "y"]
-    if not _framed(observations):
-        _refuse_other_kinds(observations)
+    if not is_table(observations):
+        refuse_other_kinds(observations)
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
 
 
@@ -162,82 +162,8 @@ def _listed(names):
     return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
 
 
-def _table(observations, x, ys):
-    """Observations as a DataFrame, and the attributes of each `y`."""
-    if _framed(observations):
-        observations = _with_levels(observations, [*x, *ys])
-        require(observations.columns, [*x, *ys], "observations")
-        table = observations[[*x, *ys]].compute() if _lazy_table(observations) else observations
-        warn_of_same_places(table, x, ys)
-        return table, {}
-    _refuse_other_kinds(observations)
-    if not hasattr(observations, "data_vars") and observations.name is not None:
-        require([observations.name], ys, "observations")
-    dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
-    require(dataset.variables, [*x, *ys], "observations")
-    attributes = {name: dict(dataset[name].attrs) for name in ys}
-    _refuse_other_dims(dataset, x, ys)
-    warn_of_repeats(dataset, x, ys)
-    dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]]
-    dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
-    dataset = dataset.drop_vars([name for name in dataset.coords if name not in x]).compute()
-    for name in ys:
-        refuse_undecoded(dataset[name], name, "`observations`")
-    return dataset.to_dataframe().reset_index(), attributes
-
-
-def _refuse_other_kinds(observations):
-    if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
-        kind = type(observations)
-        remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
-        raise TypeError(
-            "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
-            f"got {kind.__module__}.{kind.__name__}.{remedy}"
-        )
-
-
-def _refuse_other_dims(dataset, x, ys):
-    """**Raises** `ValueError` where a coordinate varies along a dimension that no `y` has: each value would be
-    everywhere along it."""
-    dims = {dim for name in ys for dim in dataset[name].dims}
-    for name in x:
-        other = [dim for dim in dataset[name].dims if dim not in dims]
-        if other:
-            raise ValueError(
-                f"{', '.join(map(repr, ys))} of `observations` does not vary along {other[0]!r}, as {name!r} does: "
-                f"leave {name!r} out of `x`, or name a coordinate that goes with the values."
-            )
-
-
-def _refuse_levels_of_columns(table, where):
-    """**Raises** `ValueError` for a DataFrame whose columns have more names than one each."""
-    levels = getattr(table.columns, "nlevels", 1) if _framed(table) else 1
-    if levels > 1:
-        raise ValueError(
-            f"The columns of `{where}` must have one name each, got {levels} levels, as in {table.columns[0]!r}. Join "
-            f'them first: `{where}.columns = ["_".join(map(str, names)) for names in {where}.columns]`.'
-        )
-
-
-def _lazy_table(table):
-    """Whether it is a DataFrame of dask's."""
-    return _framed(table) and hasattr(table, "compute")
-
-
-def _framed(table):
-    """Whether it is a DataFrame, of pandas or dask."""
-    return hasattr(table, "iloc") and hasattr(table, "columns")
-
-
-def _with_levels(table, names):
-    """A DataFrame with those levels of its index as columns that are asked for, as xarray's `to_dataframe` has them."""
-    index = table.index
-    levels = [n for n in names if n not in table.columns and n in getattr(index, "names", (index.name,))]
-    return table.reset_index(*(() if _lazy_table(table) else (levels,))) if levels else table
-
-
 def _at_points(reg, target, x, ys, include_noise):
-    places = _places(_with_levels(target, x), x, "target")
+    places = _places(with_levels(target, x), x, "target")
     mean, std = reg.predict(places, return_std=True, include_noise=include_noise)
     out = target.copy()
     for i, name in enumerate(ys):

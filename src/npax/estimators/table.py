@@ -1,0 +1,80 @@
+"""Tables, and what observations become one: of pandas, dask and xarray."""
+
+from .grid import require
+from .missing import refuse_undecoded
+from .repeats import warn_of_repeats, warn_of_same_places
+
+
+def as_table(observations, x, ys):
+    """Observations as a DataFrame, and the attributes of each `y`."""
+    if is_table(observations):
+        observations = with_levels(observations, [*x, *ys])
+        require(observations.columns, [*x, *ys], "observations")
+        table = observations[[*x, *ys]].compute() if is_lazy_table(observations) else observations
+        warn_of_same_places(table, x, ys)
+        return table, {}
+    refuse_other_kinds(observations)
+    if not hasattr(observations, "data_vars") and observations.name is not None:
+        require([observations.name], ys, "observations")
+    dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
+    require(dataset.variables, [*x, *ys], "observations")
+    attributes = {name: dict(dataset[name].attrs) for name in ys}
+    _refuse_other_dims(dataset, x, ys)
+    warn_of_repeats(dataset, x, ys)
+    dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]]
+    dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
+    dataset = dataset.drop_vars([name for name in dataset.coords if name not in x]).compute()
+    for name in ys:
+        refuse_undecoded(dataset[name], name, "`observations`")
+    return dataset.to_dataframe().reset_index(), attributes
+
+
+def refuse_other_kinds(observations):
+    """**Raises** `TypeError` for what is neither a table nor xarray's."""
+    if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
+        kind = type(observations)
+        remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
+        raise TypeError(
+            "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
+            f"got {kind.__module__}.{kind.__name__}.{remedy}"
+        )
+
+
+def _refuse_other_dims(dataset, x, ys):
+    """**Raises** `ValueError` where a coordinate varies along a dimension that no `y` has: each value would be
+    everywhere along it."""
+    dims = {dim for name in ys for dim in dataset[name].dims}
+    for name in x:
+        other = [dim for dim in dataset[name].dims if dim not in dims]
+        if other:
+            raise ValueError(
+                f"{', '.join(map(repr, ys))} of `observations` does not vary along {other[0]!r}, as {name!r} does: "
+                f"leave {name!r} out of `x`, or name a coordinate that goes with the values."
+            )
+
+
+def refuse_levels_of_columns(table, where):
+    """**Raises** `ValueError` for a DataFrame whose columns have more names than one each."""
+    levels = getattr(table.columns, "nlevels", 1) if is_table(table) else 1
+    if levels > 1:
+        raise ValueError(
+            f"The columns of `{where}` must have one name each, got {levels} levels, as in {table.columns[0]!r}. Join "
+            f'them first: `{where}.columns = ["_".join(map(str, names)) for names in {where}.columns]`.'
+        )
+
+
+def is_lazy_table(table):
+    """Whether it is a DataFrame of dask's."""
+    return is_table(table) and hasattr(table, "compute")
+
+
+def is_table(table):
+    """Whether it is a DataFrame, of pandas or dask."""
+    return hasattr(table, "iloc") and hasattr(table, "columns")
+
+
+def with_levels(table, names):
+    """A DataFrame with those levels of its index as columns that are asked for, as xarray's `to_dataframe` has them."""
+    index = table.index
+    levels = [n for n in names if n not in table.columns and n in getattr(index, "names", (index.name,))]
+    return table.reset_index(*(() if is_lazy_table(table) else (levels,))) if levels else table
