@@ -22,8 +22,8 @@ class PyramidUNet(eqx.Module):
 
     **Arguments:** `sizes`: channels of each level, the finest first; `inputs`: numbers of inputs of all levels but the
     finest, whose features come as they are; `told`: numbers that belong to the grid as a whole, which all levels are
-    told; `blocks`: before and after the coarser levels, for each level (at the
-    coarsest, in all); `hidden`: width of each block's network beside its channels; `window`: of the convolutions.
+    told; `blocks`: before and after the coarser levels, for each level (at the coarsest, in all); `hidden`: width of
+    each block's network beside its channels; `window`: of the convolutions.
 
     **Shapes:** sides are multiples of `stride`.
     """

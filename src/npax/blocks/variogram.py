@@ -27,7 +27,7 @@ class VariogramEncoder(eqx.Module):
     lags: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(self, lags: Sequence[int], size: int, *, dx: int, dy: int, key: PRNGKeyArray):
-        if min(lags) < 1:
+        if min(lags, default=0) < 1:
             raise ValueError(f"`lags` must be at least 1 node, got {tuple(lags)}.")
         self.lags = tuple(lags)
         self.net = MLP([len(directions(dx)) * len(self.lags) * dy, 2 * size, size], key=key)

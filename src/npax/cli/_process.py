@@ -96,7 +96,8 @@ def leave_at_once(code: int) -> NoReturn:
 
 def check_output(path: Path, *inputs: Path | None) -> None:
     """Makes the folder of a file that is to be written. **Raises** `OSError` where that cannot be, where a folder has
-    that name (those of Zarr are no files), or where the file is one of `inputs`: before the work, not after it."""
+    that name (those of Zarr are no files), or where the file is one of `inputs`: before the work, not after it.
+    `ValueError` for an address, or a `~` that the shell has left."""
     if is_remote(path) or str(path).startswith("~"):
         raise ValueError(f"'{path}' must be the path of a file on this machine, written out.")
     try:

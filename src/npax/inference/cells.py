@@ -80,8 +80,8 @@ def small(neighbours: Neighbours, largest: int, box: Box, context: np.ndarray) -
     if len(context) > largest:
         return not bool(np.ptp(context, axis=0).any())
     corner = float(np.linalg.norm(box.half * (1 + 2 * OVERLAP)))
-    near, seen = (neighbours.distance(box.middle, rank) for rank in (largest, neighbours.near))
-    return bool(box.half.max() <= near and corner <= seen)
+    far_off = box.half.max() <= neighbours.distance(box.middle, largest)
+    return bool(far_off and corner <= neighbours.distance(box.middle, neighbours.near))
 
 
 def known(box: Box, context: np.ndarray) -> bool:

@@ -55,8 +55,8 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `spacing`: of the nodes, in the units of `x`. `extent`: the most
     that the context of `condition` may span along an axis (default 4, that of coordinates in [-2, 2]); `margin`: how
     far its grid reaches beyond it at least. `sizes`, `blocks`, `hidden`, `window`: those of `PyramidUNet`. `lags`:
-    of the variogram, in nodes; default none.
-    `likelihood`: default `HeteroscedasticGaussian(dy)`; its first `dy` raw numbers are taken to be the mean.
+    of the variogram, in nodes; default none. `likelihood`: default `HeteroscedasticGaussian(dy)`; its first `dy` raw
+    numbers are taken to be the mean.
 
     **Cost** for G nodes, seen or not: O(G), about `2 G / 2 ** dx` times `size * hidden * size` products for each block
     of the finest level; a picture of 150,000 pixels takes about 0.3 s on a CPU core at the default sizes.

@@ -199,7 +199,7 @@ def _within(dataset, region, lat, lon):
     east = (dataset[lon].to_numpy().astype(np.float64) - west + 1e-6) % 360.0 - 1e-6
     order = np.argsort(east)
     order = order[east[order] <= width + 1e-6]
-    order = order[np.append(True, np.diff(east[order]) > 1e-6)[: len(order)]]  # -180 and 180 are one meridian
+    order = order[np.diff(east[order], prepend=-np.inf) > 1e-6]  # -180 and 180 are one meridian
     inside = (lats >= region.lat[0] - 1e-6) & (lats <= region.lat[1] + 1e-6)
     return dataset.isel({lat: inside, lon: order}).assign_coords({lon: (lon, west + east[order])})
 
