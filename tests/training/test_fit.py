@@ -142,6 +142,17 @@ def test_evaluations_come_when_asked_and_at_the_end(capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_last_evaluation_that_fails_does_not_lose_the_model():
+    def evaluate(model):
+        raise OSError("no space left")
+
+    with pytest.warns(RuntimeWarning, match="`evaluate` failed at the end of the training: OSError: no space left"):
+        result = train(4, evaluate=evaluate)
+    assert result.steps == 4 and result.evaluations == []
+    with pytest.raises(OSError, match="no space left"):  # in the middle there is time to mend it
+        train(4, evaluate=evaluate, evaluate_every=2)
+
+
 def test_evaluations_need_not_come_with_the_ends_of_chunks():
     result = train(evaluate=lambda model: "score", evaluate_every=10, chunk=4)
     assert [step for step, _ in result.evaluations] == [10, 20, 24]

@@ -146,7 +146,8 @@ class LatLon(AbstractCoordinates):
     def positions(self, x):
         if x.shape[1] != 2:
             raise ValueError(
-                f'`coords="latlon"` takes two columns, longitude and latitude in degrees; got {x.shape[1]} columns.'
+                f'`coords="latlon"` takes two columns, longitude and latitude in degrees; got {x.shape[1]} columns. '
+                'With depth or time beside them, project the degrees to a map and take `coords="planar"`.'
             )
         lon, lat = x.T
         if x.shape[0] and np.abs(lat).max() > 90 + ROUNDED:

@@ -119,7 +119,7 @@ def fit(
     checkpoint is of another run: of another model (with other weights at its start; those of the checkpoint itself will
     do), `key`, tasks, objective, kind of optimiser or batch size, or of more steps (more `steps`, and other learning
     rates, prolong it), or another training is running in its folder; `KeyboardInterrupt` goes through after the
-    checkpoint is written. **Warns** where more than a tenth of the steps were skipped, since loss or gradient was not
+    checkpoint is written. **Warns** where `evaluate` fails at the end (the result lacks that evaluation), where more than a tenth of the steps were skipped, since loss or gradient was not
     finite, and where samplers factorise batches of matrices on several CPU devices, of which one is used then
     (`AbstractTasks`).
     """
@@ -180,7 +180,7 @@ def fit(
     state = here(state)
     _warn_of_skipped(int(np.max(np.asarray(state.skipped))), done)
     if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
-        evaluations.append((done, evaluate(state.model)))
+        evaluations += _evaluated_last(evaluate, state.model, done)
     return FitResult(
         model=state.model,
         losses=np.concatenate(losses) if losses else np.zeros((0, seeds) if seeds > 1 else 0),
@@ -243,6 +243,15 @@ def _warn_of_skipped(skipped, done):
         "infinity in what `tasks` draws.",
         RuntimeWarning,
     )
+
+
+def _evaluated_last(evaluate, model, done):
+    """What was trained is not to be lost because it cannot be evaluated."""
+    try:
+        return [(done, evaluate(model))]
+    except Exception as error:
+        warn(f"`evaluate` failed at the end of the training: {type(error).__name__}: {error}.", RuntimeWarning)
+        return []
 
 
 def _write_last(folder, step, state, about, keep):
