@@ -97,7 +97,7 @@ MODELS = {
         2, 1, spacing=1 / 2, extent=10.0, blocks=(1, 1, 2), size=8, hidden=16, window=3, key=key
     ),
     "grid-convcnp": lambda key: npax.GridConvCNP(
-        2, 1, spacing=1 / 2, extent=10.0, sizes=(8, 8, 12), blocks=(1, 1, 1), window=3, lags=(1, 4), key=key
+        2, 1, spacing=1 / 2, extent=10.0, sizes=(8, 8, 12), blocks=(1, 1, 1), window=3, key=key
     ),
     "grid-convcnp-1d": lambda key: npax.GridConvCNP(
         1, 2, spacing=1 / 4, extent=10.0, sizes=(8, 12), blocks=(1, 2), key=key

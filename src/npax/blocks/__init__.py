@@ -37,4 +37,3 @@ from .stack import (
 from .te_block import TEBlock as TEBlock, read_located as read_located, te_stack as te_stack
 from .transformer_block import TransformerBlock as TransformerBlock, transformer_stack as transformer_stack
 from .unet import ConvBlock as ConvBlock, UNet as UNet
-from .variogram import VariogramEncoder as VariogramEncoder, variogram as variogram

@@ -21,9 +21,8 @@ class PyramidUNet(eqx.Module):
     infinite one, and holds deviations from the features of empty space; inputs of empty space are zeros.
 
     **Arguments:** `sizes`: channels of each level, the finest first; `inputs`: numbers of inputs of all levels but the
-    finest, whose features come as they are; `told`: numbers that belong to the grid as a whole, which all levels are
-    told; `blocks`: before and after the coarser levels, for each level (at the coarsest, in all); `hidden`: width of
-    each block's network beside its channels; `window`: of the convolutions.
+    finest, whose features come as they are; `blocks`: before and after the coarser levels, for each level (at the
+    coarsest, in all); `hidden`: width of each block's network beside its channels; `window`: of the convolutions.
 
     **Shapes:** sides are multiples of `stride`.
     """
@@ -33,7 +32,6 @@ class PyramidUNet(eqx.Module):
     up: tuple[Linear, ...]
     before: tuple[tuple[ConvBlock, ...], ...]
     after: tuple[tuple[ConvBlock, ...], ...]
-    tell: tuple[Linear, ...] = ()
 
     def __init__(
         self,
@@ -41,7 +39,6 @@ class PyramidUNet(eqx.Module):
         *,
         dx: int,
         inputs: int,
-        told: int = 0,
         blocks: Sequence[int],
         hidden: int = 2,
         window: int = 5,
@@ -66,7 +63,6 @@ class PyramidUNet(eqx.Module):
             )
 
         self.embed = maps(e_key, [(inputs, size) for size in sizes[1:]])
-        self.tell = maps(jr.fold_in(key, 5), [(told, size) for size in sizes]) if told else ()
         self.down = maps(d_key, pairs)
         self.up = maps(u_key, [pair[::-1] for pair in pairs])
         self.before, self.after = stacks(b_key, blocks), stacks(a_key, blocks[:-1])
@@ -81,18 +77,14 @@ class PyramidUNet(eqx.Module):
         deviation: Float[Array, "*side size"],
         rest: Float[Array, " size"],
         inputs: Sequence[Float[Array, "*_ inputs"]],
-        told: Float[Array, " told"] | None = None,
     ) -> tuple[Float[Array, "*side size"], Float[Array, " size"]]:
-        """Features of the finest level, as `ConvBlock` takes and gives them; `inputs` of the coarser ones, and what all
-        are `told`."""
+        """Features of the finest level, as `ConvBlock` takes and gives them; `inputs` of the coarser ones."""
         kept = []
         for level, blocks in enumerate(self.before):
             if level:
                 down, embed = self.down[level - 1], self.embed[level - 1]
                 deviation = _each(embed, inputs[level - 1]) + _each(down, halve(deviation))
                 rest = down(rest[None])[0]
-            if told is not None:
-                rest = rest + self.tell[level](told[None])[0]
             for block in blocks:
                 deviation, rest = block(deviation, rest)
             kept.append((deviation, rest))

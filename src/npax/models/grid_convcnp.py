@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
-from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, VariogramEncoder, away_from_zero, pull_push, pyramid
+from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
 
@@ -43,8 +43,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
 
     $$(\mu, \ldots)_g = S\, \tilde y_g + \mathrm{head}(h_g),$$
 
-    with the filled picture $\tilde y$ and a learned $S$ that begins with $\mu = \tilde y$. Given `lags`, the network is
-    told the picture's variogram too (`VariogramEncoder`): what kind of field this is, as all that is seen says.
+    with the filled picture $\tilde y$ and a learned $S$ that begins with $\mu = \tilde y$.
 
     `on_grid(y, mask)` takes a picture of any size and gives the distribution at its nodes. `condition` and `predict`
     are the verbs of all models: an observation between the nodes of a grid that follows the data, as for `ConvCNP`, is
@@ -54,9 +53,8 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `spacing`: of the nodes, in the units of `x`. `extent`: the most
     that the context of `condition` may span along an axis (default 4, that of coordinates in [-2, 2]); `margin`: how
-    far its grid reaches beyond it at least. `sizes`, `blocks`, `hidden`, `window`: those of `PyramidUNet`. `lags`:
-    of the variogram, in nodes; default none. `likelihood`: default `HeteroscedasticGaussian(dy)`; its first `dy` raw
-    numbers are taken to be the mean.
+    far its grid reaches beyond it at least. `sizes`, `blocks`, `hidden`, `window`: those of `PyramidUNet`.
+    `likelihood`: default `HeteroscedasticGaussian(dy)`; its first `dy` raw numbers are taken to be the mean.
 
     **Cost** for G nodes, seen or not: O(G), about `2 G / 2 ** dx` times `size * hidden * size` products for each block
     of the finest level; a picture of 150,000 pixels takes about 0.3 s on a CPU core at the default sizes.
@@ -75,7 +73,6 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     grid: Grid
     dx: int = eqx.field(static=True)
     dy: int = eqx.field(static=True)
-    variogram: VariogramEncoder | None = None
 
     def __init__(
         self,
@@ -89,7 +86,6 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         blocks: Sequence[int] = (1, 1, 1, 1, 1, 2),
         hidden: int = 2,
         window: int = 5,
-        lags: Sequence[int] = (),
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
@@ -99,9 +95,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         pixels, width = PATCH**dx, sizes[0]
         first = MLP([pixels * (1 + 2 * dy) + 2 * dy, 2 * width, width], key=f_key)
         self.first = away_from_zero(first, key=z_key)
-        self.variogram = VariogramEncoder(lags, width, dx=dx, dy=dy, key=jr.fold_in(key, 4)) if lags else None
-        told = {"inputs": 1 + 3 * dy, "told": width if lags else 0}
-        self.unet = PyramidUNet(sizes, dx=dx, **told, blocks=blocks, hidden=hidden, window=window, key=u_key)
+        self.unet = PyramidUNet(sizes, dx=dx, inputs=1 + 3 * dy, blocks=blocks, hidden=hidden, window=window, key=u_key)
         self.norm = LayerNorm(width)
         self.head = MLP([width, 2 * width, pixels * self.likelihood.size], key=h_key)
         self.skip = jnp.eye(dy, self.likelihood.size)
@@ -155,8 +149,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         of_patches = jnp.concatenate([_patches(pixels), levels[1].spread, filled[1]], axis=-1)
         empty = self.first(jnp.zeros((1, of_patches.shape[-1]), y.dtype))[0]
         h = self.first(of_patches.reshape(-1, of_patches.shape[-1])).reshape(*of_patches.shape[:-1], -1)
-        told = None if self.variogram is None else self.variogram(y, share)
-        h, rest = self.unet(h - empty, empty, inputs[2:], told)
+        h, rest = self.unet(h - empty, empty, inputs[2:])
         still = self.head(self.norm(rest)[None])[0]
         moved = self.head(self.norm(rest + h).reshape(-1, rest.shape[0])).reshape(*h.shape[:-1], -1)
         # Beyond the grid the nodes of a patch answer alike: as their mean.
