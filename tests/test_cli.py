@@ -343,6 +343,15 @@ def test_ctrl_c_says_how_to_go_on_with_a_store(observations, weights, tmp_path, 
     assert result.exit_code == 130 and "The same command goes on" in result.output
 
 
+def test_places_of_a_swath_without_a_coordinate_are_not_scored(observations, weights, tmp_path):
+    lon, lat, temp = np.array([[[0.5, np.nan, 1.5]], [[1.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]])
+    dims = ("row", "cell")
+    swath = xr.Dataset({"temp": (dims, temp)}, coords={"lon": (dims, lon), "lat": (dims, lat)})
+    swath.to_netcdf(tmp_path / "swath.nc")
+    result = predict(observations, weights, "--at", tmp_path / "swath.nc", "-o", tmp_path / "out.nc")
+    assert result.exit_code == 0 and "scores on 2 values: rmse" in result.output, result.output
+
+
 def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
     points = pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0], "temp": [1.0, np.nan], "site": ["p", "q"]})
     points.to_csv(tmp_path / "points.csv", index=False)

@@ -80,9 +80,11 @@ def test_what_killed_processes_left_goes_and_strangers_stay(ending, tmp_path):
     (tmp_path / f"map.partial-half{ending}").write_text("half")
     stranger.mkdir()
     alive.mkdir()  # of the first process, which is not ours to disturb
+    other = tmp_path / f"map.partial-{gone.pid}{ending}.nc"  # of the file map.nc, or of map.zarr.nc
+    other.touch()
     with replaced(path) as partial:
         partial.mkdir()
-    assert sorted(tmp_path.iterdir()) == sorted([path, stranger, alive])
+    assert sorted(tmp_path.iterdir()) == sorted([path, stranger, alive, other])
 
 
 def test_threads_may_write_the_same_file(tmp_path):

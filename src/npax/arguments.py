@@ -1,5 +1,6 @@
 """Checks of arguments that classes share."""
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,13 @@ def at_least_one(**sizes: int) -> None:
     for name, value in sizes.items():
         if value < 1:
             raise ValueError(f"`{name}` must be at least 1, got {value}.")
+
+
+def whole_number(least: int, **numbers: Any) -> None:
+    """**Raises** `ValueError` for the first argument that is none, or is below `least`; `True` is none."""
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+            raise ValueError(f"`{name}` must be a whole number, at least {least}; got {value!r}.")
 
 
 def true_or_false(**flags: Any) -> None:

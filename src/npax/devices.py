@@ -129,15 +129,16 @@ def _is_key(a):
 
 
 def as_here(function: Callable[..., T]) -> Callable[..., T]:
-    """`function` for other threads, which do not hear of this one's `jax.default_device` and
-    `jax.default_matmul_precision`."""
+    """`function` for other threads, which do not hear of this one's `jax.default_device`,
+    `jax.default_matmul_precision` and `jax.enable_x64`."""
     config: Any = jax.config
     device, precision = config.jax_default_device, config.jax_default_matmul_precision
-    if device is None and precision is None:
+    wide = config.jax_enable_x64
+    if device is None and precision is None and not wide:
         return function
 
     def told(*args):
-        with jax.default_device(device), jax.default_matmul_precision(precision):
+        with jax.default_device(device), jax.default_matmul_precision(precision), jax.enable_x64(wide):
             return function(*args)
 
     return told

@@ -1,7 +1,6 @@
 """Files and folders that are there whole, or as they were before."""
 
 import contextlib
-import glob
 import os
 import re
 import shutil
@@ -74,8 +73,10 @@ def replaced(path: Path) -> Iterator[Path]:
     """Where to write a file or a folder that then takes the place of `path`; whatever stops it leaves there what was
     there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in path.parent.glob(f"{glob.escape(path.stem)}.partial-*{glob.escape(path.suffix)}"):
-        if leftover not in _PARTIAL and not _is_running(leftover.name.removesuffix(path.suffix).rpartition("-")[2]):
+    names = re.compile(rf"{re.escape(path.stem)}\.partial-([\w-]*){re.escape(path.suffix)}")
+    for leftover in path.parent.iterdir():
+        found = names.fullmatch(leftover.name)
+        if found and leftover not in _PARTIAL and not _is_running(found[1].rpartition("-")[2]):
             _remove(leftover)
     partial = path.with_name(f"{path.stem}.partial-{uuid.uuid4().hex}-{os.getpid()}{path.suffix}")
     _PARTIAL.add(partial)

@@ -324,7 +324,7 @@ def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
         npax.scan_attention(q, k, v, block=0)
-    for attend in map(inspect.unwrap, (npax.dense_attention, npax.scan_attention)):
+    for attend in map(inspect.unwrap, (npax.dense_attention, npax.scan_attention, npax.fused_attention)):
         with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
             attend(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)
         with pytest.raises(ValueError, match=r"must have the shapes \[heads, nq, d\]"):

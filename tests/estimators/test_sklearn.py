@@ -141,8 +141,10 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
     assert [step for step, _ in reg.finetuned_.validation] == [*range(9)]
     assert reg.model_ is reg.finetuned_.model and np.isfinite(reg.predict(X[:5])).all()
     assert reg.fit(X, y).finetuned_ is None and reg.model_ is small
-    with pytest.raises(ValueError, match="`finetune` must be a whole number of steps"):
+    with pytest.raises(ValueError, match="`finetune` must be a whole number, at least 0"):
         reg.fit(X, y, finetune=-1)
+    with pytest.raises(ValueError, match="`finetune` must be a whole number, at least 0; got True"):
+        reg.fit(X, y, finetune=True)
     with pytest.raises(ValueError, match="`gaps` say what to fine-tune on, and `finetune` is 0"):
         reg.fit(X, y, gaps=npax.training.RoundGaps())
 

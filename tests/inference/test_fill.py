@@ -34,14 +34,17 @@ def test_threads_hear_of_the_callers_settings(model, picture, monkeypatch):
     answer = module._answer
 
     def recorded(*arguments):
-        heard.append((jax.config.jax_default_matmul_precision, jax.config.jax_default_device))
+        config = jax.config
+        heard.append((config.jax_default_matmul_precision, config.jax_default_device, config.jax_enable_x64))
         return answer(*arguments)
 
     monkeypatch.setattr(module, "_answer", recorded)
     device = jax.devices()[0]
     with jax.default_device(device), jax.default_matmul_precision("highest"):
         fill(model, picture)
-    assert heard == 4 * [("highest", device)]
+    with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
+        fill(model, picture)
+    assert heard == 4 * [("highest", device, False)] + 4 * [(None, None, True)]
 
 
 def test_it_is_the_models_answer_to_the_standardised_picture(model, picture):

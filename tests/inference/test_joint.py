@@ -14,6 +14,7 @@ from scipy.stats import multivariate_normal
 import npax
 from npax.inference import Exact, Tiled, autoregressive, autoregressive_log_prob, covariance, joint_samples
 from npax.inference.joint import nearest_correlation
+from npax.inference.predict import to_model
 
 
 @pytest.fixture(scope="module")
@@ -187,10 +188,24 @@ def test_refusals(small, problem):
         ({"method": "latent"}, "TNPKR has none"),
         ({"method": "gibbs"}, "'gibbs'"),
         ({"n": 0}, "at least 1; got 0"),
-        ({"n": 2.0}, "whole number of samples"),
+        ({"n": 2.0}, "`n` must be a whole number, at least 1; got 2.0"),
     ):
         with pytest.raises(ValueError, match=message):
             inspect.unwrap(npax.sample)(small, xc, yc, xt, key=jr.key(0), **options)
+
+
+def test_a_models_own_joint_samples_are_those_of_the_predictor(problem):
+    """TNP-ND's, and no chain of its marginals."""
+    xc, yc, xt = problem
+    model = MODELS["tnp-nd"](jr.key(0))
+    xc, xt = (np.tile(x, (1, model.dx)) for x in (xc, xt))
+    predictor = Exact(model, xc, np.tile(yc, (1, model.likelihood.dy)))
+    context, key = predictor.contexts[0], jr.split(jr.key(1), 1)[0]
+    seen = context.x[context.mask], context.y[context.mask], to_model(model, predictor.frame(xt))
+    own, chain = (npax.sample(model, *seen, 3, key=key, method=method) for method in ("auto", "ar"))
+    found = joint_samples(predictor, xt, 3, jr.key(1))
+    assert np.allclose(found, context.standardiser.undo(np.asarray(own, float)), atol=1e-6)
+    assert not np.allclose(own, chain, atol=1e-2)
 
 
 @pytest.mark.parametrize("method", ["auto", "ar"])

@@ -60,3 +60,10 @@ def test_as_many_are_seen_where_there_are_few_places(counts, size):
     kept = np.unique(points[neighbours.counted], return_counts=True)[1]
     few = kept.max()
     assert (kept == np.minimum(counts, few)).all(), "the most of each place, or all of it"
+
+
+def test_a_place_with_many_observations_does_not_hide_the_few_others(rng):
+    """A station's record of years, and ten places seen once: there is room for all of these."""
+    points = np.concatenate([np.zeros((1000, 2)), rng.uniform(1, 2, (10, 2))])
+    seen = Neighbours(points, 512)(np.zeros(2))
+    assert len(seen) == 512 and set(range(1000, 1010)) <= set(seen)

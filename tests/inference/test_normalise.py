@@ -37,6 +37,15 @@ def test_nothing_and_one_point_are_legal(system):
         assert np.isfinite(system.frame(positions)(system.positions(np.array([[10.0, 20.0]])))).all()
 
 
+@pytest.mark.parametrize("system", [Planar(), Planar(isotropic=True), LatLon()])
+def test_a_part_at_one_place_has_the_scale_of_the_whole(system, rng):
+    positions = system.positions(rng.uniform(-3, 3, (20, 2)))
+    whole = system.frame(positions)
+    part = system.frame(np.repeat(positions[None, :1], 5, axis=1), within=whole)
+    assert np.allclose(part.scale, whole.scale)
+    assert np.allclose(system.frame(positions[None], within=whole).scale, whole.scale)
+
+
 @given(st.integers(2, 40), st.integers(1, 3), st.floats(-1e6, 1e6), st.integers(0, 100))
 @settings(deadline=None, max_examples=30)
 def test_columns_of_one_unit_keep_the_ratios_of_distances(n, d, shift, seed):

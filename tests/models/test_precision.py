@@ -21,7 +21,7 @@ def cast(tree, dtype):
 
 
 @pytest.mark.parametrize(("weights", "data"), [("bfloat16", "float32"), ("float32", "float64")])
-@pytest.mark.parametrize("name", ["anp-laplace", "convcnp", "tnp-a", "te-pt-tnp"])
+@pytest.mark.parametrize("name", ["anp-laplace", "convcnp", "tnp-a", "te-pt-tnp", "symmetrised"])
 def test_gradients_have_the_precision_of_the_weights(name, weights, data, rng):
     with jax.enable_x64(data == "float64"), jax.numpy_dtype_promotion("standard"):
         model = cast(MODELS[name](jr.key(0)), weights)

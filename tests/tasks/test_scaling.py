@@ -20,3 +20,11 @@ def test_a_column_without_a_number_is_refused():
     holes = np.column_stack([np.arange(4.0), [np.nan, np.inf, np.nan, -np.inf]])
     with pytest.raises(ValueError, match="Column 1 of `x` holds no finite number"):
         Scaling.of(holes, np.ones((4, 1)))
+
+
+def test_of_a_grid_its_axes_will_do(rng):
+    rows, columns, y = rng.normal(size=7), 5 + rng.normal(size=4), rng.normal(size=(7, 4))
+    x = np.stack([a.ravel() for a in np.meshgrid(rows, columns, indexing="ij")], axis=1)
+    whole, of_axes = Scaling.of(x, y.reshape(-1, 1)), Scaling.of_columns([rows, columns], [y.ravel()])
+    for name in ("x_mean", "x_std", "y_mean", "y_std"):
+        assert np.allclose(getattr(whole, name), getattr(of_axes, name))

@@ -35,7 +35,7 @@ def tiny(key):
 
 def train(steps=24, **options):
     options = {"key": jr.key(3), "batch_size": 4, "chunk": 2, "progress": False, **options}
-    return npax.fit(tiny, options.pop("tasks", Sines()), steps=steps, **options)
+    return npax.fit(options.pop("model", tiny), options.pop("tasks", Sines()), steps=steps, **options)
 
 
 def fingerprint(model):

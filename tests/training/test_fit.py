@@ -23,9 +23,11 @@ import npax
 from npax import devices
 from npax.files import held
 from npax.likelihoods import FunctionAndNoise
+from npax.models.presets import field_universal, gp_universal
 from npax.tasks import AbstractTasks, AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
+from npax.training import presets
 from npax.training.checkpoint import checkpoints
-from npax.training.fit import _held
+from npax.training.fit import _contents
 
 TOLD_APART = FunctionAndNoise(1)
 
@@ -177,9 +179,9 @@ class Plain:
 def test_plain_samplers_are_seen_as_they_are_at_each_fit():
     """Their program knows them by identity; this it knows too."""
     tasks = Plain()
-    first, again = _held(tasks), _held(tasks)
+    first, again = _contents(tasks), _contents(tasks)
     tasks.value = 100.0
-    assert first == again != _held(tasks) and _held(Sines()) == ""
+    assert first == again != _contents(tasks) and _contents(Sines()) == ""
 
 
 class WithNorm(npax.models.AbstractConditionalNeuralProcess):
@@ -432,6 +434,21 @@ def test_no_task_shares_its_key_with_the_objectives():
     jax.effects_barrier()
     assert len(set(seen["task"])) == 12 and len(set(seen["objective"])) == 3
     assert not set(seen["task"]) & set(seen["objective"])
+
+
+def test_a_run_that_began_with_a_function_goes_on_with_it(tmp_path):
+    """Of other weights, as a preset's are with and without those that are shipped: the checkpoint's go on."""
+    began = train(4, model=tiny, checkpoint=tmp_path)
+    ended = train(8, model=lambda key: tiny(jr.key(9)), checkpoint=tmp_path)
+    assert ended.steps == 8 and len(ended.losses) == 4 and fingerprint(ended.model) != fingerprint(began.model)
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture"), [("gp-universal", gp_universal), ("field-universal", field_universal)]
+)
+def test_presets_begin_with_a_function_so_that_they_go_on_either_way(name, architecture):
+    new, shipped = (presets._first(name, architecture, resume)(jr.key(0)) for resume in (False, True))
+    assert eqx.tree_equal(shipped, npax.load(name)) and not eqx.tree_equal(new, shipped)
 
 
 def test_a_gradient_by_groups_of_tasks_is_that_of_the_batch(monkeypatch):

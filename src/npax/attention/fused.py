@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from ..bias import AbstractBias
 from ..bias.tile import Tile, exp, tile
 from ._base import AbstractAttention
-from .dense import hide, of_heads
+from .dense import check_operands, hide, of_heads
 from .scan import pad, scan_attention
 
 
@@ -55,8 +55,7 @@ def fused_attention(
 
     **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
     """
-    if bias is not None and (xq is None or xk is None):
-        raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
+    check_operands(q, k, v, bias, xq, xk, mask)
     for name, size in (("block", block), ("step", step)):
         if size < 16 or size & (size - 1):
             raise ValueError(f"`{name}` must be a power of two from 16 on, got {size}.")

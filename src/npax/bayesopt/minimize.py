@@ -2,11 +2,11 @@
 
 import contextlib
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from ..arguments import whole_number
 from ..inference.progress import Progress
 from .acquisition import AbstractAcquisition
 from .optimizer import Optimizer
@@ -49,10 +49,7 @@ def minimize(
 
     **Raises:** `ValueError` or `TypeError` for arguments that cannot be, and for an `f` that does not return a number.
     """
-    if not isinstance(n_iter, Integral) or n_iter < 0:
-        raise ValueError(
-            f"`n_iter`, evaluations after the first `n_init`, must be a whole number, at least 0; got {n_iter!r}."
-        )
+    whole_number(0, n_iter=n_iter)
     if not (callback is None or callable(callback)):
         raise TypeError(f"`callback` must be a function of the result so far, or None; got {callback!r}.")
     optimizer = Optimizer(bounds, n_init=n_init, acquisition=acquisition, model=model, random_state=random_state)

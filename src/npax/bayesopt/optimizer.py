@@ -1,6 +1,5 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
-from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 import scipy.stats
 from scipy.optimize import Bounds, OptimizeResult
 
+from ..arguments import whole_number
 from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
 from ..inference.normalise import HALF_SPAN
@@ -86,8 +86,7 @@ class Optimizer:
         random_state=None,
     ):
         self.low, self.high = _checked_bounds(bounds)
-        if not isinstance(n_init, Integral) or n_init < 1:
-            raise ValueError(f"`n_init` must be a whole number, at least 1; got {n_init!r}.")
+        whole_number(1, n_init=n_init)
         if isinstance(random_state, np.random.RandomState):  # as scikit-learn has them
             random_state = random_state.randint(np.iinfo(np.int32).max)
         self.n_init = n_init

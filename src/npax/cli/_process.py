@@ -112,6 +112,12 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise FileExistsError(f"'{path}' is what is read: write to another file.")
 
 
+def check_ending(output: Path, ending: str) -> None:
+    """**Raises** `ValueError` for the name of a file of another format; `.NC` is `.nc`."""
+    if output.suffix.lower() != ending:
+        raise ValueError(f"`--output` must end in {ending}, got '{output}'.")
+
+
 def check_folder(path: Path, option: str) -> None:
     """**Raises** `OSError` where a folder cannot be made and written to: before the work."""
     rule = f"`{option}` must be a folder that can be written to"
@@ -122,7 +128,7 @@ def check_folder(path: Path, option: str) -> None:
         raise PermissionError(f"{rule}, and '{there}' is read-only.")
 
 
-def fail(message: str, cause: BaseException | None = None) -> None:
+def fail(message: str, cause: BaseException | None = None) -> NoReturn:
     """Prints what is wrong and leaves with exit code 2."""
     err.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
     raise typer.Exit(2) from cause

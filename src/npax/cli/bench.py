@@ -8,7 +8,7 @@ import typer
 
 from .. import bench as harness
 from ..files import write_atomically
-from ._process import INTERRUPTED, check_folder, check_output, clear_errors, err, named, out
+from ._process import INTERRUPTED, check_ending, check_folder, check_output, clear_errors, err, named, out
 from .names import NamesInHelp
 
 FOLDER = Path("runs/bench")
@@ -220,8 +220,7 @@ def report(
     """Write all results as Markdown: tables, paired t-tests, learning curves."""
     with clear_errors():
         if output is not None:
-            if output.suffix != ".md":
-                raise ValueError(f"`--output` must end in .md, got '{output}'.")
+            check_ending(output, ".md")
             check_output(output)
         found = folder / "results" if results is None else results
         text = harness.report(found, None if output is None else output.with_suffix(""))

@@ -3,7 +3,7 @@ from typing import Annotated
 
 import typer
 
-from ._process import check_output, clear_errors, out
+from ._process import check_ending, check_output, clear_errors, out
 
 
 def demo(
@@ -24,8 +24,7 @@ def demo(
         from ..demo import run
         from ._draw import checked_plot
 
-        if output.suffix != ".nc":
-            raise ValueError(f"`--output` must end in .nc, got '{output}'.")
+        check_ending(output, ".nc")
         checked_plot(plot)
         for path in (output, plot):
             check_output(path)

@@ -180,7 +180,7 @@ def _score(prediction, target, y, noise):
         )
         return
     truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))
-    known = np.isfinite(truth)
+    known = np.isfinite(truth) & np.isfinite(mean)  # where a coordinate is missing nothing is predicted
     if known.any():
         scores = score_report(truth[known], mean[known], std[known])
         taken = "" if noise else " (taken for the function's own, without noise)"

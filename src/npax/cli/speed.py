@@ -6,7 +6,7 @@ import typer
 
 from .. import bench as harness
 from ..files import write_atomically
-from ._process import INTERRUPTED, check_folder, check_output, clear_errors, err, fail, named, out
+from ._process import INTERRUPTED, check_ending, check_folder, check_output, clear_errors, err, fail, named, out
 
 FOLDER = Path("runs/bench/speed")
 MEMORY_SHARE = 0.6
@@ -54,10 +54,9 @@ def speed(
     known = [*harness.ROWS, harness.TILED]
     wanted = named(row, "row", known, also=harness.model_presets())
     tables = named(table, "table", [*timings.SIZES])
-    if output is not None and output.suffix != ".md":
-        fail(f"`--output` must end in .md, got '{output}'.")
     if output is not None:
         with clear_errors():
+            check_ending(output, ".md")
             check_output(output)
     with clear_errors():
         check_folder(folder, "--folder")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Hashable, Sequence
 from datetime import timedelta
-from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import true_or_false
+from ..arguments import true_or_false, whole_number
 from ..inference import fill
 from ..inference.progress import Progress
 from ..models import GridConvCNP
@@ -129,8 +128,7 @@ def fill_gaps(
     if not isinstance(net, GridConvCNP):
         kind = ValueError if isinstance(model, str | Path) else TypeError
         raise kind(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
-    if not isinstance(finetune, Integral) or finetune < 0:
-        raise ValueError(f"`finetune` must be a whole number of steps, 0 for none; got {finetune!r}.")
+    whole_number(0, finetune=finetune)
     if finetune:
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
 

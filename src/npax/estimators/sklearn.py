@@ -1,7 +1,6 @@
 """The scikit-learn estimator."""
 
 import contextlib
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ..arguments import true_or_false
+from ..arguments import true_or_false, whole_number
 from ..arrays import floats
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import covariance, joint_samples
@@ -123,10 +122,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
         true_or_false(normalize=self.normalize)
-        if not isinstance(self.tile_size, Integral) or self.tile_size < 1:
-            raise ValueError(f"`tile_size` must be a whole number of observations, at least 1; got {self.tile_size!r}.")
-        if not isinstance(finetune, Integral) or finetune < 0:
-            raise ValueError(f"`finetune` must be a whole number of steps, 0 for none; got {finetune!r}.")
+        whole_number(1, tile_size=self.tile_size)
+        whole_number(0, finetune=finetune)
         if gaps is not None and not finetune:
             raise ValueError(
                 "`gaps` say what to fine-tune on, and `finetune` is 0: give it a number of steps, say 200."

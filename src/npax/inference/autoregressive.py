@@ -1,6 +1,5 @@
 """Joint samples and likelihoods from marginal predictions, one target after another (AR-CNP, Bruinsma et al. 2023)."""
 
-from numbers import Integral
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arguments import whole_number
 from ..arrays import floats
 from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
@@ -64,8 +64,7 @@ def sample(
             f'`method="latent"` needs a model with a latent variable, and {type(model).__name__} has none. '
             'Use "ar" for joint samples or "independent".'
         )
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"`n` must be a whole number of samples, at least 1; got {n!r}.")
+    whole_number(1, n=n)
     n = int(n)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc = _values(model, yc, xc, "yc", "xc")

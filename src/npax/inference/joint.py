@@ -1,13 +1,12 @@
 """Joint predictions in the user's units: covariances and samples."""
 
-from numbers import Integral
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from ..arguments import whole_number
 from .autoregressive import sample
 from .buckets import bucket, pad
 from .grids import wide_enough
@@ -75,13 +74,13 @@ def _covariance(predictor, x, prediction, unit, include_noise):
 
 
 def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, include_noise: bool = True) -> np.ndarray:
-    """Joint samples `[n nt dy]`: autoregressive from an exact predictor; from a tiled one Gaussian, by `covariance`.
+    """Joint samples `[n nt dy]`: from an exact predictor the model's own where it has any, else autoregressive
+    (`npax.sample`); from a tiled one Gaussian, by `covariance`.
 
-    **Cost**: of the first, `n nt` times that of conditioning on `nc + nt` points; of the other, that of `covariance`.
-    The predictor's `progress` shows a bar.
+    **Cost**: of autoregressive ones, `n nt` times that of conditioning on `nc + nt` points; of those in tiles, that of
+    `covariance`. The predictor's `progress` shows a bar.
     """
-    if not isinstance(n, Integral) or n < 1:
-        raise ValueError(f"`n_samples` must be a whole number, at least 1; got {n!r}.")
+    whole_number(1, n_samples=n)
     if isinstance(predictor, Tiled):
         prediction = predictor(x)
         unit = _unit(prediction)
@@ -91,7 +90,7 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
     keys = jr.split(key, len(predictor.contexts))
-    options = {"method": "ar", "include_noise": include_noise, "progress": predictor.progress}
+    options = {"include_noise": include_noise, "progress": predictor.progress}
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc = context.x[context.mask], context.y[context.mask]
         drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, **options)

@@ -1,5 +1,7 @@
 """Which observations answer around a place: the nearest, and ever fewer of those farther away."""
 
+import bisect
+
 import numpy as np
 from scipy.spatial import KDTree
 
@@ -71,9 +73,10 @@ def _few_of_each_place(points: np.ndarray, size: int) -> np.ndarray:
     new = np.append(True, np.any(np.diff(points[by_place], axis=0) != 0, axis=1))
     starts = np.flatnonzero(new)
     counts = np.diff(np.append(starts, len(points)))
-    few = max(1, size // REPEATS)
-    while np.minimum(counts, few).sum() < min(size, len(points)):
-        few *= 2
+    few, enough = max(1, size // REPEATS), min(size, len(points))
+    if np.minimum(counts, few).sum() < enough:  # not more than that, lest a place seen whole hide the others
+        more = range(few, counts.max() + 1)
+        few = more[bisect.bisect_left(more, enough, key=lambda few: np.minimum(counts, few).sum())]
     kept = np.empty(len(points), bool)
     kept[by_place] = np.arange(len(points)) - np.repeat(starts, counts) < few
     return kept

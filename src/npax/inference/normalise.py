@@ -169,7 +169,9 @@ class LatLon(AbstractCoordinates):
         rotation = _east_north_up(np.sum(positions, axis=-2) / max(positions.shape[-2], 1))
         low, halves = _low_and_half(positions @ rotation)
         half = halves.max(axis=-1, keepdims=True)
-        scale = np.broadcast_to(HALF_SPAN / np.where(half > 1e-12, half, HALF_SPAN), low.shape)
+        spread = half > 1e-12
+        scale = np.where(spread, HALF_SPAN / np.where(spread, half, 1.0), 1.0 if within is None else within.scale)
+        scale = np.broadcast_to(scale, low.shape)
         return Frame(np.zeros_like(low), rotation, low + halves, scale)
 
 

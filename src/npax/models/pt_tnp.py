@@ -75,7 +75,9 @@ class LBANP(AbstractConditionalNeuralProcess):
         hidden: int = 64,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads)
+        at_least_one(
+            dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
+        )
         e_key, u_key, r_key, m_key, a_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
@@ -145,7 +147,9 @@ class PTTNP(AbstractConditionalNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads)
+        at_least_one(
+            dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
+        )
         e_key, u_key, r_key, w_key, h_key = jr.split(key, 5)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}

@@ -6,8 +6,8 @@ import numpyro.distributions as dist
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
 from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess
 
-_IMAGES = (1.0, -1.0, -1.0, 1.0), (1.0, -1.0, 1.0, -1.0)
-"""Signs of `x` and of `y`: of the task itself and of its three mirror images."""
+_IMAGES = (False, True, True, False), (False, True, False, True)
+"""Whether `x` and `y` are mirrored: in the task itself and in its three images."""
 
 
 class Symmetrised(AbstractNeuralProcess):
@@ -58,15 +58,17 @@ class Symmetrised(AbstractNeuralProcess):
         return self.likelihood.dy
 
     def condition(self, xc, yc, mask=None):
-        of_image = eqx.filter_vmap(lambda sign_x, sign_y: self.model.condition(sign_x * xc, sign_y * yc, mask))
+        of_image = eqx.filter_vmap(
+            lambda in_x, in_y: self.model.condition(_mirrored(in_x, xc), _mirrored(in_y, yc), mask)
+        )
         return of_image(*map(jnp.array, _IMAGES))
 
     def predict(self, state, xt):
-        def of_image(state, sign_x, sign_y):
-            found = marginals(self.model.predict(state, sign_x * xt))
+        def of_image(state, in_x, in_y):
+            found = marginals(self.model.predict(state, _mirrored(in_x, xt)))
             assert isinstance(found, dist.Normal | NoisyNormal)
             log_noise = jnp.log(found.noise) if isinstance(found, NoisyNormal) else None
-            return sign_y * jnp.asarray(found.loc), jnp.log(jnp.asarray(found.scale)), log_noise
+            return _mirrored(in_y, jnp.asarray(found.loc)), jnp.log(jnp.asarray(found.scale)), log_noise
 
         loc, log_scale, log_noise = eqx.filter_vmap(of_image)(state, *map(jnp.array, _IMAGES))
         loc = jnp.sum(jax.nn.softmax(-2 * log_scale, axis=0) * loc, axis=0)
@@ -74,3 +76,7 @@ class Symmetrised(AbstractNeuralProcess):
         if log_noise is None:
             return dist.Normal(loc, scale).to_event(1)
         return NoisyNormal(loc, scale, jnp.exp(jnp.mean(log_noise, axis=0))).to_event(1)
+
+
+def _mirrored(where, a):
+    return jnp.where(where, -jnp.asarray(a), a)

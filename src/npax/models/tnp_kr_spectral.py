@@ -48,7 +48,6 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
     summary: MLP
     coefficients: Linear
     observed: Linear
-    likelihood: AbstractLikelihood
     dx: int = eqx.field(static=True)
     dy: int = eqx.field(static=True)
     series: tuple[int, int, int] = eqx.field(static=True)
@@ -101,8 +100,12 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         coefficients = Linear(summary[-1], blocks * heads * terms, key=c_key)
         self.coefficients = eqx.tree_at(lambda m: m.weight, coefficients, 0.3 * coefficients.weight)
         self.observed = Linear(summary[-1], 2 * size, key=o_key)
-        self.likelihood, self.dx, self.dy = self.inner.likelihood, dx, dy
+        self.dx, self.dy = dx, dy
         self.series, self.length, self.frequencies = (blocks, heads, terms), length, frequencies
+
+    @property
+    def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inner.likelihood
 
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)

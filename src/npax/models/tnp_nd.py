@@ -26,14 +26,16 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     """
 
     tokens: TNPD
-    likelihood: AbstractLikelihood
     dx: int = eqx.field(static=True)
     dy: int = eqx.field(static=True)
 
     def __init__(self, dx: int, dy: int, *, rank: int = 16, key: PRNGKeyArray, **shape):
-        self.likelihood = JointGaussian(dy, rank)
-        self.tokens = TNPD(dx, dy, likelihood=self.likelihood, **shape, key=key)
+        self.tokens = TNPD(dx, dy, likelihood=JointGaussian(dy, rank), **shape, key=key)
         self.dx, self.dy = dx, dy
+
+    @property
+    def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.tokens.likelihood
 
     def condition(self, xc, yc, mask=None):
         return self.tokens.condition(xc, yc, mask)

@@ -141,11 +141,9 @@ def gridded(
     height = None
     if elevation is not None:
         height = part[elevation].transpose(lat, lon).to_numpy().astype(np.float64)
-    columns = np.meshgrid(hours, *axes, indexing="ij")
-    columns = [columns[1], columns[2], columns[0], *([] if height is None else [np.broadcast_to(height, values.shape)])]
+    columns = [*axes, hours, *([] if height is None else [height.ravel()])]  # as often as they are repeated on the grid
     if scaling is None:
-        x = np.stack([column.ravel() for column in columns], axis=1)
-        scaling = Scaling.of(x, values.reshape(-1, 1))
+        scaling = Scaling.of_columns(columns, [values.ravel()])
     if len(scaling.x_mean) != len(columns):
         raise ValueError(f"`scaling` is of {len(scaling.x_mean)} columns of x, the tasks have {len(columns)}.")
 

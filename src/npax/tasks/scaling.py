@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,11 @@ class Scaling:
 
         **Raises:** `ValueError` for a column without a finite number.
         """
+        return cls.of_columns(np.asarray(x).T, np.asarray(y).T)
+
+    @classmethod
+    def of_columns(cls, x: Iterable[np.ndarray], y: Iterable[np.ndarray]) -> Scaling:
+        """The same of columns, each of its own length: of a grid, its axes will do."""
         return cls(*_mean_and_std(x, "x"), *_mean_and_std(y, "y"))
 
     def x(self, x: ArrayLike) -> np.ndarray:
@@ -41,12 +47,16 @@ class Scaling:
         return np.asarray(y, np.float64) * self.y_std + self.y_mean
 
 
-def _mean_and_std(rows, name):
-    rows = np.asarray(rows, np.float64)
-    rows = np.where(np.isfinite(rows), rows, np.nan)
-    empty = np.flatnonzero(np.isnan(rows).all(axis=0))
-    if empty.size:
-        raise ValueError(f"Column {empty[0]} of `{name}` holds no finite number: it has no mean and no scale.")
-    std, largest = np.nanstd(rows, axis=0), np.nanmax(np.abs(rows), axis=0)
-    varies = std > 1e-13 * largest  # by more than rounding errors
-    return tuple(np.nanmean(rows, axis=0).tolist()), tuple(np.where(varies, std, 1.0).tolist())
+def _mean_and_std(columns, name):
+    moments = [_moments(np.asarray(column, np.float64), f"Column {i} of `{name}`") for i, column in enumerate(columns)]
+    means, stds = zip(*moments, strict=True) if moments else ((), ())
+    return means, stds
+
+
+def _moments(column, name):
+    column = column[np.isfinite(column)]
+    if not column.size:
+        raise ValueError(f"{name} holds no finite number: it has no mean and no scale.")
+    std = float(np.std(column))
+    varies = std > 1e-13 * np.abs(column).max()  # by more than rounding errors
+    return float(np.mean(column)), std if varies else 1.0

@@ -149,7 +149,7 @@ def fit(
             stack.enter_context(_alone(folder))
             state = _resumed(state, about, folder) if resume else state
         plan = curriculum.plan(-(-steps // chunk))
-        held = [_held(stage.tasks) for stage in curriculum.stages]
+        contents = [_contents(stage.tasks) for stage in curriculum.stages]
         state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
         run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 
@@ -163,7 +163,7 @@ def fit(
             while done < steps:
                 end = min((done // part + 1) * part, steps)
                 which = plan[done // chunk]
-                settings = objective, optimizer, seeds, mesh, held[which]
+                settings = objective, optimizer, seeds, mesh, contents[which]
                 state, loss = run(Chunk(state, run_key, stages[which], end - done, *settings))
                 losses.append(np.asarray(loss))
                 bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
@@ -229,7 +229,7 @@ def _check_functions(objective, evaluate, evaluate_every):
         raise ValueError(f"`evaluate_every`={evaluate_every} needs `evaluate`, the function to call.")
 
 
-def _held(tasks):
+def _contents(tasks):
     """What tells a plain object from what it was at the last `fit`; of PyTrees the program knows by itself."""
     return fingerprint((tasks,)) if any(leaf is tasks for leaf in jax.tree.leaves(tasks)) else ""
 
@@ -309,7 +309,8 @@ def _resumed(state, about, folder):
             "is asked for. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
         )
     start = stored.get("start", about["start"])
-    if about["start"] not in (start, fingerprint((state.model,))):
+    known = None not in (start, about["start"])
+    if known and about["start"] not in (start, fingerprint((state.model,))):
         raise ValueError(
             f"'{folder}' holds a run of a model that started with other weights than the one given: going on with it "
             "would forget these. Use another `checkpoint` folder for each run, or `resume=False` to replace it."

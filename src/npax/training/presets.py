@@ -77,9 +77,8 @@ def gp_universal(
             log(scores)
         return scores
 
-    shipped = resume and "gp-universal" in pretrained()
     return fit(
-        load("gp-universal") if shipped else lambda key: presets.gp_universal(key=key),
+        _first("gp-universal", presets.gp_universal, resume),
         curriculum,
         steps=steps,
         key=jr.key(seed),
@@ -134,9 +133,8 @@ def field_universal(
             log(scores)
         return scores
 
-    shipped = resume and "field-universal" in pretrained()
     return fit(
-        load("field-universal") if shipped else lambda key: presets.field_universal(key=key),
+        _first("field-universal", presets.field_universal, resume),
         curriculum,
         steps=steps,
         key=jr.key(seed),
@@ -149,6 +147,13 @@ def field_universal(
         chunk=10,
         progress=progress,
     )
+
+
+def _first(name, architecture, resume):
+    """What makes the weights to start from, the shipped ones where there are some; a function in either case, so that
+    a run goes on by `resume` whichever it began with."""
+    shipped = resume and name in pretrained()
+    return lambda key: load(name) if shipped else architecture(key=key)
 
 
 @eqx.filter_jit

@@ -58,8 +58,8 @@ class Chunk(NamedTuple):
     optimizer: optax.GradientTransformation
     seeds: int
     mesh: Mesh
-    held: str = ""
-    """By the sampler, where it is a plain object: such ones are told apart by identity, whatever they have come to
+    contents: str = ""
+    """Of the sampler, where it is a plain object: such ones are told apart by identity, whatever they have come to
     hold."""
 
 
