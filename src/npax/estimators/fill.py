@@ -94,27 +94,7 @@ def fill_gaps(
     """
     true_or_false(include_noise=include_noise, mirrored=mirrored, progress=progress)
     xr = xarray()
-    if isinstance(field, xr.Dataset):
-        if y is None and len(field.data_vars) != 1:
-            raise ValueError(f"`y` must name the variable to fill; the dataset has {', '.join(map(repr, field))}.")
-        y = next(iter(field.data_vars)) if y is None else y
-        if not isinstance(y, Hashable):
-            raise TypeError(f"`y` must be the name of one variable, got {y!r}; several take a call each.")
-        require(field.data_vars, [y], "field")
-        field = field[y]
-    if not isinstance(field, xr.DataArray):
-        raise TypeError(
-            f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}. An array becomes one by "
-            '`xarray.DataArray(array, dims=("y", "x"))`.'
-        )
-    if y is not None and field.name is not None:
-        require([field.name], [y], "field")
-    name = field.name if y is None else y
-    name = "y" if name is None else name
-    refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
-    if field.dtype.kind in "OSUc":
-        raise ValueError(f"`field` must hold numbers, got {field.dtype}.")
-    refuse_undecoded(field, name, "`field`")
+    field, name = _chosen(field, y)
     dims = list(picture_dims(field) if dims is None else dims)
     if len(set(dims)) != 2 or len(dims) != 2:
         raise ValueError(
@@ -124,10 +104,7 @@ def fill_gaps(
     refuse_taken(field.coords, [name], "field")
     for dim in dims:
         _check_even(field, dim)
-    net = load(model) if isinstance(model, str | Path) else model
-    if not isinstance(net, GridConvCNP):
-        kind = ValueError if isinstance(model, str | Path) else TypeError
-        raise kind(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
+    net = _network(model)
     whole_number(0, finetune=finetune)
     if finetune:
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
@@ -167,6 +144,42 @@ def fill_gaps(
         part.attrs = moment_attributes(kind, name, attrs)
     named = str(model) if isinstance(model, str | Path) else ""
     return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
+
+
+def _chosen(field, y):
+    """The array of numbers that is meant, and its name."""
+    xr = xarray()
+    if isinstance(field, xr.Dataset):
+        if y is None and len(field.data_vars) != 1:
+            raise ValueError(f"`y` must name the variable to fill; the dataset has {', '.join(map(repr, field))}.")
+        y = next(iter(field.data_vars)) if y is None else y
+        if not isinstance(y, Hashable):
+            raise TypeError(f"`y` must be the name of one variable, got {y!r}; several take a call each.")
+        require(field.data_vars, [y], "field")
+        field = field[y]
+    if not isinstance(field, xr.DataArray):
+        raise TypeError(
+            f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}. An array becomes one by "
+            '`xarray.DataArray(array, dims=("y", "x"))`.'
+        )
+    if y is not None and field.name is not None:
+        require([field.name], [y], "field")
+    name = field.name if y is None else y
+    name = "y" if name is None else name
+    refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
+    if field.dtype.kind in "OSUc":
+        raise ValueError(f"`field` must hold numbers, got {field.dtype}.")
+    refuse_undecoded(field, name, "`field`")
+    return field, name
+
+
+def _network(model):
+    """**Raises** for what is no model of pictures, by its name or itself."""
+    net = load(model) if isinstance(model, str | Path) else model
+    if not isinstance(net, GridConvCNP):
+        kind = ValueError if isinstance(model, str | Path) else TypeError
+        raise kind(f"`model` must be a model of pictures, a GridConvCNP; got {type(net).__name__}.")
+    return net
 
 
 def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
