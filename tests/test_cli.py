@@ -343,6 +343,12 @@ def test_ctrl_c_says_how_to_go_on_with_a_store(observations, weights, tmp_path, 
     assert result.exit_code == 130 and "The same command goes on" in result.output
 
 
+def test_two_columns_of_one_name_are_refused(weights, tmp_path):
+    (tmp_path / "twice.csv").write_text('lon,lat," lon",temp\n1,2,103,4\n2,3,104,5\n')
+    result = predict(tmp_path / "twice.csv", weights, "--resolution", 1, "-o", tmp_path / "map.nc")
+    refused(result, "several of its columns are named 'lon'")
+
+
 def test_places_of_a_swath_without_a_coordinate_are_not_scored(observations, weights, tmp_path):
     lon, lat, temp = np.array([[[0.5, np.nan, 1.5]], [[1.0, 1.0, 2.0]], [[1.0, 2.0, 3.0]]])
     dims = ("row", "cell")

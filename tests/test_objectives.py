@@ -157,6 +157,13 @@ def test_elbo_weighs_the_divergence_once_per_task(getkey):
     assert abs(float(loss) - truth) < 1e-3
 
 
+def test_importance_weights_need_a_sample(getkey):
+    model = MODELS["np"](getkey())
+    task = npax.Task.of(*(jnp.zeros((3, n)) for n in (model.dx, model.likelihood.dy) * 2))
+    with pytest.raises(ValueError, match="`samples` must be a whole number, at least 1; got 0"):
+        importance_weighted_nll(model, task, getkey(), 0)
+
+
 def test_importance_weights_give_the_joint_likelihood(getkey):
     """With one sample its mean is the `elbo`; with many it is what draws given the context alone say."""
     model = MODELS["np"](jr.key(0))

@@ -10,6 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from numpyro.distributions import Normal, kl_divergence
 
+from .arguments import whole_number
 from .likelihoods import NoisyNormal, log_prob, marginals, noiseless
 from .models import (
     BNP,
@@ -69,6 +70,7 @@ def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: i
     draws where the targets say much about $z$. **Good values:** 16 samples or more.
     """
     _check_kind("importance_weighted_nll", model, NP)
+    whole_number(1, samples=samples)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = model.condition(task.xc, task.yc, task.mask_c)
     posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)

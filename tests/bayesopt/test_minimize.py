@@ -315,6 +315,9 @@ def test_a_rounded_place_answers_its_question(small):
     np.testing.assert_array_equal(opt._open, [second])
     with pytest.raises(ValueError, match="no open question at x"):
         opt.forget(first)
+    for wrong in (second[0], np.append(second, 0.0)):
+        with pytest.raises(ValueError, match=r"`x` must have the shape \(2,\), got"):
+            opt.forget(wrong)
 
 
 def test_generators_old_and_new_may_choose_the_places(small):

@@ -188,8 +188,15 @@ def test_months_and_rounded_coordinates_are_even(field, model):
             section.assign_coords(time=np.array(["2020-01-31", "2020-02", "2020-03"], "M8[ns]")), model=model
         )
     anew = field.assign_coords(lon=(354 + np.arange(12)) % 360.0)
-    with pytest.raises(ValueError, match=r"begin anew, as `field\.assign_coords\(lon=\(field\.lon"):
-        npax.fill_gaps(anew, model=model)
+    across = field.assign_coords(lon=(354 + np.arange(12) - 180) % 360.0 - 180)
+    for broken in (anew, across):
+        with pytest.raises(
+            ValueError, match=r"begin anew go on in `field\.assign_coords\(lon=numpy\.unwrap\(field\.lon, "
+        ):
+            npax.fill_gaps(broken, model=model)
+        mended = broken.assign_coords(lon=np.unwrap(broken.lon, period=360))
+        found, expected = (npax.fill_gaps(given, model=model).sst_mean for given in (mended, field))
+        assert np.allclose(np.diff(found.lon), 1) and np.allclose(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["lon", "x"])

@@ -547,3 +547,11 @@ def test_yes_and_no_are_no_texts(table, small):
     with pytest.raises(ValueError, match="`include_noise` must be True or False, got 'no'"):
         given = {"x": ["lon", "lat"], "y": "temp", "model": small}
         inspect.unwrap(npax.interpolate)(table, table, **given, include_noise="no")
+
+
+def test_values_without_a_name_may_have_a_coordinate_y(small):
+    field = xr.DataArray(
+        np.arange(20.0).reshape(4, 5), dims=("y", "x"), coords={"y": np.arange(4.0), "x": np.arange(5.0)}
+    )
+    found = npax.interpolate(field, {"x": [1.5], "y": [2.5]}, x=["x", "y"], model=small)
+    assert set(found) == {"value_mean", "value_std"} and found.value_mean.shape == (1, 1)

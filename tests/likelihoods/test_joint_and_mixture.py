@@ -16,6 +16,7 @@ from npax.likelihoods import (
     EqualMixture,
     FunctionAndNoise,
     JointGaussian,
+    NoisyNormal,
     marginals,
     mixture,
     noiseless,
@@ -205,3 +206,12 @@ def test_values_are_broadcast_as_numpyro_does():
 
     for one, both in zip(of_one(found), of_both(found), strict=True):
         assert one.shape == (2,) and np.allclose(one, both)
+
+
+def test_a_mixture_without_noise_of_its_own_is_its_own_function(rng):
+    """Then samples with and without noise are the same, and no chain is drawn anew."""
+    parts = dist.Normal(jnp.asarray(rng.normal(size=(4, 3, 1))), 1.0).to_event(1)
+    mixture = EqualMixture(parts)
+    assert noiseless(mixture) is mixture
+    noisy = EqualMixture(NoisyNormal(parts.base_dist.loc, 1.0, 0.5).to_event(1))
+    assert noiseless(noisy) is not noisy and np.allclose(noisy.variance - noiseless(noisy).variance, 0.25)

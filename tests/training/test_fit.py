@@ -104,6 +104,25 @@ def test_without_gradients_nothing_but_weights_decays(make):
     assert all(moved["weight"]) == (make is npax.training.adamw)
 
 
+def test_optimisers_that_read_the_loss_are_told_it():
+    """One that halves the rate wherever the loss does not fall by nine tenths."""
+    patient = optax.contrib.reduce_on_plateau(factor=0.5, patience=1, rtol=0.9)
+    result, plain = (train(8, optimizer=optax.chain(optax.sgd(0.1), *more)) for more in ([patient], []))
+    assert np.isfinite(result.losses).all() and fingerprint(result.model) != fingerprint(plain.model)
+
+
+def test_a_model_of_another_class_is_not_taken_for_a_function(monkeypatch):
+    class Other(eqx.Module):
+        def condition(self, xc, yc, mask=None):
+            return None
+
+        def __call__(self, xc, yc, xt, mask=None):
+            return None
+
+    with pytest.raises(TypeError, match=r"a subclass of `npax\.models\.AbstractNeuralProcess`"):
+        train(1, model=Other())
+
+
 def test_of_many_different_fits_few_are_kept(monkeypatch):
     module = importlib.import_module("npax.training.program")
     monkeypatch.setattr(module, "PROGRAMS", 2)

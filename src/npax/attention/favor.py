@@ -27,7 +27,8 @@ class FavorAttention(AbstractAttention):
     **Arguments:** `head_size`: d; `features`: m; `rotary`: optional, of size `features`.
     **Cost:** O((nq + nk) m d); the memory `[heads m d+1]` does not grow with the keys.
     **Good values:** 64 to 128 features. **Pitfalls:** takes no pairwise bias. The error grows with the size of the
-    logits; the draws are not trained: `redraw` gives new ones.
+    logits; the draws are not trained: `redraw` gives new ones. Weight decay would shrink them, if not that of
+    `npax.training`'s optimisers, which spares them: mask `projection` in others'.
     """
 
     projection: Float[Array, "features d"]

@@ -147,7 +147,10 @@ class Optimizer:
 
     def forget(self, x) -> None:
         """Takes back the open question at `x [d]`: it will not be answered. **Raises** `ValueError` where none is."""
-        if not self._close(np.asarray(x, np.float64)):
+        x = np.asarray(x, np.float64)
+        if x.shape != self.low.shape:
+            raise ValueError(f"`x` must have the shape {self.low.shape}, got {x.shape}.")
+        if not self._close(x):
             raise ValueError(f"There is no open question at x = {x}; there are {len(self._open)}: {self._open}.")
 
     def result(self, message: str = "", success: bool = True) -> OptimizeResult:

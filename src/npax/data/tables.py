@@ -1,5 +1,6 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
+import csv
 import warnings
 from collections.abc import Sequence
 from datetime import datetime
@@ -48,6 +49,7 @@ def _read_csv(path):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
     above, names, row = _first_lines(path)
     _refuse_other_marks(names, row)
+    _refuse_twice([name.strip() for name in next(csv.reader([names]), [])])
     if above and all(_is_number(name) for name in names.split(",")):
         raise ValueError(f"below the comments its first line is '{names.strip()}': write the names there, without '#'.")
     with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
@@ -86,6 +88,12 @@ def _refuse_other_marks(names, row):
                 f"`pandas.read_csv(path, sep={mark!r}).to_csv(path, index=False)`, with `decimal=','` where numbers "
                 "have decimal commas."
             )
+
+
+def _refuse_twice(names):
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"several of its columns are named '{twice}': give each a name of its own.")
 
 
 def _with_levels(table):

@@ -266,7 +266,8 @@ def _check_even(field, dim):
     if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle) + rounded):
         remedy = f"If they are only out of order, sort them by `field.sortby({dim!r})`"
         if str(dim).lower() in LONGITUDE:
-            remedy += f" (longitudes that begin anew, as `field.assign_coords({dim}=(field.{dim} + 180) % 360 - 180)`)"
+            east = f"numpy.unwrap(field.{dim}, period=360)"
+            remedy = f"Longitudes that begin anew go on in `field.assign_coords({dim}={east})`. {remedy}"
         raise ValueError(
             f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}"
             f"{' days' if dates else ''}. {remedy}; else use npax.interpolate, which takes any coordinates."

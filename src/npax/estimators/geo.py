@@ -99,7 +99,7 @@ def interpolate(
         refuse_levels_of_columns(given, where)
     if coords == "latlon":
         refuse_latitude_first(x)
-    ys = _names(y, observations)
+    ys = _names(y, observations, x)
     for argument, names in (("x", x), ("y", ys)):
         if not names:
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
@@ -147,11 +147,11 @@ def _folder(store):
     return Path(store).expanduser()
 
 
-def _names(y, observations):
+def _names(y, observations, x):
     if y is not None:
         return _listed(y)
     if hasattr(observations, "to_dataset"):
-        return [observations.name or "y"]
+        return [observations.name or ("value" if "y" in x else "y")]
     if not is_table(observations):
         refuse_other_kinds(observations)
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")

@@ -88,7 +88,8 @@ def log_prob(
 def noiseless(distribution: dist.Distribution) -> dist.Distribution:
     """The distribution of the function, where the model tells function and noise apart; else the same again."""
     if isinstance(distribution, EqualMixture):
-        return EqualMixture(noiseless(distribution.parts))
+        parts = noiseless(distribution.parts)
+        return distribution if parts is distribution.parts else EqualMixture(parts)
     inner = marginals(distribution)
     if not isinstance(inner, NoisyNormal):
         return distribution

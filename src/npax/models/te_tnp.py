@@ -15,6 +15,10 @@ class TETNP(AbstractConditionalNeuralProcess):
     block updates the context from the context and the targets from the context, tokens as well as locations. What
     the last block would make of the context, and of any location, feeds nothing and is not computed.
 
+    Ours: one block does both, as where masked attention goes over context and targets at once (TE §2.4), so targets
+    read the tokens that the context of their layer reads. In the paper's figure 1b they read those that it makes, by a
+    block of their own.
+
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `update_locations`: whether blocks also move the points
     (eq. 10). `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width (and that of the
     networks of pairs), attention heads and their width, feed-forward width. `block`: pairs that go through such a

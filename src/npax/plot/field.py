@@ -49,8 +49,9 @@ def points(
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("`x` and `y` must be finite, got NaN or infinity: leave these points out.")
     low, high = robust_limits(values) if limits is None else limits
-    size = np.clip(4e4 / x.size, 2, 40)
-    dots = ax.scatter(x, y, size, values, cmap=cmap, vmin=low, vmax=high, linewidth=0, rasterized=x.size > 5000)
+    size, many = np.clip(4e4 / x.size, 2, 40), x.size > 5000
+    edge = {"linewidth": 0 if many else 0.3, "edgecolors": "0.4"}  # pale values on white are seen by it
+    dots = ax.scatter(x, y, size, values, cmap=cmap, vmin=low, vmax=high, rasterized=many, **edge)
     margin_x, margin_y = (0.03 * np.ptp(a) or 0.5 for a in (x, y))
     _lay_out(ax, coords, (x.min() - margin_x, x.max() + margin_x), (y.min() - margin_y, y.max() + margin_y))
     return dots

@@ -100,7 +100,8 @@ def simulate(
 class SIRTask(AbstractTasks):
     r"""Where are the susceptible, the infected and the recovered, a random number of steps into an epidemic (KR2 §4.4)?
 
-    A new epidemic for every task, one frame of it, $t \sim U\{1, \dots, \texttt{steps}\}$. Three classes, one-hot
+    A new epidemic for every task, one frame of it, $t \sim U\{1, \dots, \texttt{steps}\}$ (which of them, the paper
+    does not say; the first infections alone, $t = 0$, would be easier). Three classes, one-hot
     (`npax.likelihoods.Categorical(3)`); `x` is the place of the cell, cells `SPACING` apart whatever the size.
 
     **Arguments:** `side` of the lattice; `steps` of the epidemic; `choice`: which cells are context and targets.

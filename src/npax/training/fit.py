@@ -212,8 +212,9 @@ def _check(model, tasks, counts, key, optimizer):
         raise ValueError(
             f"`seeds`={counts['seeds']} needs `model` to be a function of a key, so that each seed starts elsewhere."
         )
-    if drawn and not callable(model):
-        raise TypeError(f"`model` must be a model or a function of a key that makes one, got {model!r}.")
+    if drawn and (not callable(model) or hasattr(model, "condition")):
+        rule = "`model` must be a model, a subclass of `npax.models.AbstractNeuralProcess`, or a function of a key that"
+        raise TypeError(f"{rule} makes one; got {model!r}.")
     if not (optimizer is None or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))):
         raise TypeError(
             f"`optimizer` must be an optax transformation, such as `npax.training.adamw({counts['steps']}, 1e-3)`; got "

@@ -37,7 +37,8 @@ def step(
         loss, grads = jax.lax.psum((loss, grads), AXIS)
     params, rest = eqx.partition(model, eqx.is_inexact_array)
     with jax.numpy_dtype_promotion("standard"):
-        updates, new_opt_state = optimizer.update(grads, opt_state, params)
+        with_loss = optax.with_extra_args_support(optimizer)  # which some read, such as `reduce_on_plateau`
+        updates, new_opt_state = with_loss.update(grads, opt_state, params, value=loss)
         new_params = optax.apply_updates(params, updates)
     sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
     new_params, new_opt_state = jax.tree.map(
