@@ -7,12 +7,13 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
+import scipy.spatial
 import scipy.stats
 from laws import normal
 from tinygp import kernels
 
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
-from npax.tasks.designs import draw_places
+from npax.tasks.designs import _lattice, draw_places
 from npax.tasks.posterior import draw_and_condition
 from npax.tasks.prior import Component
 
@@ -208,3 +209,55 @@ def test_two_designs_of_five_draw_targets_as_observations_are_drawn(places):
     assert np.isfinite(xt).all() and np.abs(xc).max() < 2 + 1e-4
     share = (outside.any(axis=2).mean(axis=1) < 0.06).mean()
     assert 0.3 < share < 0.5
+
+
+@pytest.fixture(scope="module")
+def lattices():
+    """200 lattices of 60 observations in 150 places, for one, two and three axes."""
+
+    @jax.jit
+    def draw(dx):
+        return jax.vmap(lambda key: _lattice(key, 150, dx, jnp.float32(60)))(jr.split(jr.key(0), 200))
+
+    return {dx: np.asarray(draw(jnp.asarray(dx))) for dx in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("dx", [1, 2, 3])
+def test_no_node_of_a_lattice_is_seen_twice(lattices, dx):
+    seen = lattices[dx][:, :60]
+    assert np.abs(lattices[dx]).max() < 2 + 1e-5 and np.all(seen[:, :, dx:] == 0)
+    nearest = np.array([scipy.spatial.KDTree(x).query(x, 2)[0][:, 1].min() for x in seen])
+    assert nearest.min() > 1e-3
+    assert np.all(np.ptp(seen[:, :, :dx], axis=1).max(axis=1) > 3), "they fill the domain"
+
+
+def _steps(x):
+    """Between neighbours on a line, in multiples of the least, and whether these are whole numbers."""
+    steps = np.diff(np.sort(x, axis=1), axis=1)
+    steps = steps / steps.min(axis=1, keepdims=True)
+    return steps, np.abs(steps - np.rint(steps)).max(axis=1) < 0.02
+
+
+def test_lattices_on_a_line_are_complete_or_have_gaps_or_are_shaken(lattices):
+    steps, even = _steps(lattices[1][:, :60, 0])
+    complete = even & (steps.max(axis=1) < 1.02)
+    assert 0.25 < complete.mean() < 0.45 and 0.25 < (even & ~complete).mean() < 0.45  # a third each
+
+
+def test_lattices_in_the_plane_have_rows_and_some_are_turned(lattices):
+    rows = np.array([[len(np.unique(x[:60, axis].round(4))) for axis in (0, 1)] for x in lattices[2]])
+    upright = np.all(rows < 40, axis=1)
+    assert 0.35 < upright.mean() < 0.65  # neither shaken (a third) nor turned (a quarter)
+    assert np.all(rows[upright].prod(axis=1) >= 60) and np.ptp(rows[upright][:, 0] / rows[upright][:, 1]) > 1
+
+
+def test_targets_may_lie_on_nodes_that_are_not_seen(lattices):
+    """Of lattices with gaps; of complete ones the places beyond the nodes are anywhere."""
+    x = lattices[1][:, :, 0]
+    steps, even = _steps(x[:, :60])
+    with_gaps, on_nodes = even & (steps.max(axis=1) > 1.5), []
+    for row in x[with_gaps]:
+        unit = np.diff(np.sort(row[:60])).min()
+        places = (row[60:] - row[0]) / unit
+        on_nodes.append(np.sum(np.abs(places - np.rint(places)) < 0.02))
+    assert np.mean(np.array(on_nodes) > 10) > 0.7

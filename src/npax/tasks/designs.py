@@ -1,6 +1,7 @@
-"""Where observations and targets lie: uniform, clustered, on grids, with holes, along bands, in blobs, on spheres.
-Coordinates in [-2, 2]."""
+"""Where observations and targets lie: uniform, clustered, on grids, on lattices, with holes, along bands, in blobs, on
+spheres. Coordinates in [-2, 2]."""
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
@@ -17,22 +18,24 @@ def draw_places(
     tasks of three coordinates lie on a sphere or a part of it, as longitudes and latitudes do (`coords="latlon"`).
     """
     design, kind, targets, where, cap = jr.split(key, 5)
-    places = _draw_design(design, len(mask) + nt)
+    round_the_globe = (dx == DX) & jr.bernoulli(where)
+    seen = jnp.sum(mask.astype(jnp.float32))
+    places = _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen)
     xc, alike = places[: len(mask)], places[len(mask) :]
     xt = jnp.where(jr.bernoulli(kind, 0.4), alike, _draw_targets(targets, xc, mask, nt))
-    round_the_globe = (dx == DX) & jr.bernoulli(where)
     on_sphere = _on_sphere(cap, xc, xt)
     used = (jnp.arange(DX) < dx).astype(xc.dtype)
     return jnp.where(round_the_globe, on_sphere[0], xc) * used, jnp.where(round_the_globe, on_sphere[1], xt) * used
 
 
-def _draw_design(key, n):
-    """The first points are as spread as the rest."""
+def _draw_design(key, n, dx, seen):
+    """The first points are as spread as the rest; on a lattice the first `seen` of them are its nodes."""
     kind, narrow, box, points = jr.split(key, 4)
     designs = (_uniform, _clustered, _gridded, _with_hole, _band, _blob)
-    which = jr.choice(kind, len(designs), p=jnp.array([0.34, 0.14, 0.12, 0.14, 0.12, 0.14]))
+    which = jr.choice(kind, 1 + len(designs), p=jnp.array([0.24, 0.24, 0.10, 0.06, 0.12, 0.11, 0.13]))
     sides = jnp.where(jr.bernoulli(narrow, 0.3), jr.uniform(box, (DX,), minval=0.3, maxval=1.0), 1.0)
-    return jnp.stack([design(points, n) for design in designs])[which] * sides
+    lattice = _lattice(points, n, dx, seen)
+    return jnp.stack([lattice, *(design(points, n) for design in designs)])[which] * sides
 
 
 def _draw_targets(key, xc, mask, n):
@@ -64,6 +67,43 @@ def _gridded(key, n):
     side, points = jr.split(key)
     nodes = jr.randint(side, (), 4, 65).astype(jnp.float32)
     return jnp.round((_uniform(points, n) + 2) / 4 * nodes) / nodes * 4 - 2
+
+
+def _lattice(key, n, dx, seen):
+    """At most one point on each node of a lattice of `dx` axes: what is measured every day, or on a raster. In half of
+    them row by row without a gap; else up to half of the nodes are left out, which targets may lie on. Some are shaken
+    by up to half a step, some turned in the plane."""
+    free, gaps, missing, sizes, pick, shaken, shake, by, turned, angle = jr.split(key, 10)
+    missing = jnp.where(jr.bernoulli(gaps), jr.uniform(missing, maxval=0.5), 0.0)
+    sides = _sides(sizes, dx, seen / (1 - missing))
+    nodes, slots = jnp.prod(sides), jnp.arange(3 * n)
+    order = jnp.where(missing > 0, jr.uniform(pick, slots.shape), 1 - slots.astype(jnp.float32) / len(slots))
+    node = jax.lax.top_k(jnp.where(slots < nodes, order, -1.0), n)[1]
+    at = jnp.stack([node, node // sides[0], node // (sides[0] * sides[1])], axis=1) % sides
+    size = jnp.where(jr.bernoulli(shaken, 1 / 3), jr.uniform(shake, maxval=0.5), 0.0)
+    at = at.astype(jnp.float32) + size * jr.uniform(by, (n, DX), minval=-1.0)
+    last = jnp.maximum(sides - 1, 1).astype(jnp.float32)
+    x = jnp.where(sides > 1, 2 * (at + size) / (last + 2 * size) - 1, 0.0)
+    x = _turned(angle, x, (dx > 1) & jr.bernoulli(turned, 0.25))
+    return jnp.where((node < nodes)[:, None], 2 * x, _uniform(free, n))
+
+
+def _sides(key, dx, nodes):
+    """Of a lattice of `dx` axes with about so many nodes, or some more: whole numbers, at least one."""
+    ratios = jnp.exp(jr.uniform(key, (2,), minval=-0.7, maxval=0.7))
+    first = jnp.where(dx == 1, nodes, jnp.round(ratios[0] * nodes ** (1 / dx)))
+    rest = nodes / jnp.maximum(first, 1)
+    second = jnp.where(dx == 3, jnp.round(ratios[1] * jnp.sqrt(rest)), jnp.where(dx == 2, rest, 1.0))
+    third = jnp.where(dx == 3, rest / jnp.maximum(second, 1), 1.0)
+    return jnp.maximum(jnp.ceil(jnp.stack([first, second, third])), 1).astype(jnp.int32)
+
+
+def _turned(key, x, chosen):
+    """The first two coordinates by any angle, made smaller so that a square stays within its sides."""
+    angle = jnp.where(chosen, jr.uniform(key, maxval=jnp.pi), 0.0)
+    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    plane = jnp.stack([cos * x[:, 0] - sin * x[:, 1], sin * x[:, 0] + cos * x[:, 1]], axis=1)
+    return jnp.concatenate([plane / (jnp.abs(cos) + jnp.abs(sin)), x[:, 2:]], axis=1)
 
 
 def _with_hole(key, n):
