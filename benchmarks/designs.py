@@ -1,0 +1,126 @@
+"""Where observations lie, and whether the shipped model knows how noisy they are: on lines, lattices and at random.
+
+    python benchmarks/designs.py
+
+On even designs no two observations are close, so that noise must be told from what varies quickly by the course of the
+whole. Matern 3/2 fields of variance 1 on the unit interval, square and cube, length scale and standard deviation of the
+noise as given; targets are new noisy observations at uniform places. Beside `NeuralProcessRegressor`: the Gaussian
+process that knows kernel and noise, the best possible. Writes `results/designs.md` and `.json`.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from _report import circumstances, table, write_json, write_markdown
+from scipy.spatial.distance import cdist
+
+import npax
+from npax.metrics import score_report
+
+
+class Design(NamedTuple):
+    """`draw(rng) -> [n d]`, in the unit cube."""
+
+    name: str
+    draw: Callable[[np.random.Generator], np.ndarray]
+
+
+def lattice(*sides: int) -> np.ndarray:
+    axes = [np.linspace(0, 1, side) for side in sides]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(sides))
+
+
+def even(*sides: int) -> Design:
+    return Design(f"even, {' x '.join(map(str, sides))}", lambda rng: lattice(*sides))
+
+
+def with_gaps(*sides: int) -> Design:
+    nodes = lattice(*sides)
+    kept = round(0.7 * len(nodes))
+    return Design(
+        f"even, {' x '.join(map(str, sides))}, 30 % missing", lambda rng: nodes[rng.permutation(len(nodes))[:kept]]
+    )
+
+
+def at_random(n: int, d: int) -> Design:
+    return Design(f"at random, {n} in {d}-D", lambda rng: rng.uniform(size=(n, d)))
+
+
+DESIGNS = (
+    *(even(n) for n in (12, 20, 40, 80, 150, 300)),
+    with_gaps(56),
+    at_random(40, 1),
+    *(even(n, n) for n in (8, 12, 20)),
+    even(6, 24),
+    with_gaps(12, 12),
+    at_random(144, 2),
+    even(5, 5, 5),
+    at_random(125, 3),
+)
+FIELDS = ((0.3, 0.3), (0.3, 1.0), (1.0, 0.3), (0.3, 0.1))
+"""Length scales and standard deviations of the noise."""
+TARGETS = 200
+
+
+def main() -> None:
+    options = _options()
+    rows = []
+    for design in DESIGNS:
+        for scale, noise in FIELDS if options.all or "40" in design.name or "12 x 12" in design.name else FIELDS[:1]:
+            scores = np.array([score(options.model, design, scale, noise, seed) for seed in range(options.fields)])
+            rows.append({"design": design.name, "scale": scale, "noise": noise, "scores": scores.tolist()})
+            print(design.name, scale, noise, scores.mean(axis=0).round(3).tolist(), flush=True)
+            about = {**circumstances(), "model": options.model, "fields": options.fields}
+            write_json("designs", {**about, "rows": rows})
+            write_markdown("designs", "Where observations lie", _text(rows), about)
+
+
+def score(model: str, design: Design, scale: float, noise: float, seed: int) -> list[list[float]]:
+    """CRPS, coverage of 95 % intervals and RMSE of the network and of the process that knows."""
+    rng = np.random.default_rng(seed)
+    x = design.draw(rng)
+    xt = rng.uniform(size=(TARGETS, x.shape[1]))
+    k = kernel(np.concatenate([x, xt]), scale)
+    function = np.linalg.cholesky(k + 1e-9 * np.eye(len(k))) @ rng.normal(size=len(k))
+    y = function + noise * rng.normal(size=len(k))
+    n = len(x)
+    weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])
+    best = y[:n] @ weights, np.sqrt(1 - np.sum(weights * k[:n, n:], axis=0) + noise**2)
+    reg = npax.NeuralProcessRegressor(model).fit(x, y[:n])
+    reports = (score_report(y[n:], *found) for found in (reg.predict(xt, return_std=True), best))
+    return [[report[name] for name in ("crps", "coverage", "rmse")] for report in reports]
+
+
+def kernel(x: np.ndarray, scale: float) -> np.ndarray:
+    r = np.sqrt(3) * cdist(x, x) / scale
+    return (1 + r) * np.exp(-r)
+
+
+def _text(rows) -> str:
+    header = ["observations", "length scale", "noise", "coverage", "of the best", "CRPS above the best", "RMSE", "best"]
+    cells = []
+    for row in rows:
+        scores = np.array(row["scores"])  # fields, predictors, scores
+        npax_, best = scores.mean(axis=0)
+        above = scores[:, 0, 0] / scores[:, 1, 0] - 1
+        error = above.std(ddof=1) / np.sqrt(len(above))
+        cells.append([row["design"], f"{row['scale']:g}", f"{row['noise']:g}", f"{npax_[1]:.1%}", f"{best[1]:.1%}"])
+        cells[-1] += [f"{above.mean():.1%} ± {error:.1%}", f"{npax_[2]:.3f}", f"{best[2]:.3f}"]
+    return (
+        "Without training. Coverage of 95 % intervals of new observations; the best: the Gaussian process that knows "
+        "kernel and noise. Means over fields, ± standard error.\n\n" + table(header, cells)
+    )
+
+
+def _options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="gp-universal", help="a pretrained model's name, or a path of weights")
+    parser.add_argument("--fields", type=int, default=30)
+    parser.add_argument("--all", action="store_true", help="every design with every kind of field")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
