@@ -82,7 +82,9 @@ def fill_gaps(
     **Pitfalls:** distances are counted in pixels, whatever the coordinates say: on a grid of longitudes and latitudes
     that reaches far to the north a pixel is not the same width everywhere. (Longitudes that go round the globe do so
     here: the ends are neighbours, or, as 0 and 360 degrees, the same.) All that is NaN is a gap, land in an ocean too:
-    `filled.where(ocean)` leaves it out. Where all that is seen of a picture is one value, nothing says how large
+    `filled.where(ocean)` leaves it out. What is hidden is taken to be like what is seen: where gaps have to do with the
+    values, as clouds that gather over warm ground, means are off and intervals too narrow. (Values beside the gaps that
+    differ from those farther away tell.) Where all that is seen of a picture is one value, nothing says how large
     deviations are: they are taken to be about 1, with a warning. For scattered data, uneven grids and other places
     than the pixels, `npax.interpolate`.
 
