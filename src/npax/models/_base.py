@@ -96,7 +96,8 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         return self.context_tokens(xc, yc), xc, mask
 
     def condition(self, xc, yc, mask=None):
-        return write_memories(self.stack, *self.entering(xc, yc, mask))
+        xc, yc, mask = clean(self, xc, yc, mask)
+        return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
 
     def decode(self, state, xt):
         return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))

@@ -212,7 +212,8 @@ def _check(model, tasks, counts, key, optimizer):
         raise ValueError(
             f"`seeds`={counts['seeds']} needs `model` to be a function of a key, so that each seed starts elsewhere."
         )
-    if drawn and (not callable(model) or hasattr(model, "condition")):
+    other = hasattr(model, "condition") and not isinstance(model, type)  # a class makes a model of a key
+    if drawn and (other or not callable(model)):
         rule = "`model` must be a model, a subclass of `npax.models.AbstractNeuralProcess`, or a function of a key that"
         raise TypeError(f"{rule} makes one; got {model!r}.")
     if not (optimizer is None or (hasattr(optimizer, "init") and hasattr(optimizer, "update"))):
