@@ -90,10 +90,10 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
     keys = jr.split(key, len(predictor.contexts))
-    options = {"include_noise": include_noise, "progress": predictor.progress}
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc = context.x[context.mask], context.y[context.mask]
-        drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, **options)
+        noisy, shown = include_noise, predictor.progress
+        drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, include_noise=noisy, progress=shown)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     return np.concatenate(columns, axis=-1)
 
