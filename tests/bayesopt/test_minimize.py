@@ -33,9 +33,9 @@ def shipped():
 
 
 def test_a_parabola(shipped):
-    result = minimize(quadratic, [(-1, 2)], n_init=4, n_iter=4, model=shipped, random_state=0)
+    result = minimize(quadratic, [(-1, 2)], n_init=4, n_iter=6, model=shipped, random_state=0)
     assert result.fun < 1e-3 and abs(result.x[0] - 0.3) < 0.03
-    assert result.x_iters.shape == (8, 1) and result.func_vals.shape == (8,) and result.nfev == 8
+    assert result.x_iters.shape == (10, 1) and result.func_vals.shape == (10,) and result.nfev == 10
     assert result.success and result.message
     np.testing.assert_array_equal(result.func_vals, [quadratic(x) for x in result.x_iters])
     assert result.fun == result.func_vals.min() == quadratic(result.x)

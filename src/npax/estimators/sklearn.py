@@ -77,11 +77,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Warns** with `npax.estimators.Extrapolation` where targets lie outside the observations by more than half of their
     half-width: intervals there are too narrow.
 
-    **Pitfalls:** columns are features of a smooth function of position, not hundreds of covariates. What varies by less
-    than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and add it
-    to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function. Columns
-    in another order, or `-y`, get answers that differ a little, for the network has learned such symmetries, not been
-    given them (`npax.Symmetrised` averages over some).
+    **Pitfalls:** on small even designs (up to some 20 points on a line, 150 on a lattice) intervals are too narrow,
+    more so the stronger the noise. Columns are features of a smooth function of position, not hundreds of covariates.
+    What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off
+    first, and add it to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless
+    function. Columns in another order, or `-y`, get answers that differ a little, for the network has learned such
+    symmetries, not been given them (`npax.Symmetrised` averages over some).
     """
 
     def __init__(
