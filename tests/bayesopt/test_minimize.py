@@ -33,9 +33,13 @@ def shipped():
 
 
 def test_a_parabola(shipped):
-    result = minimize(quadratic, [(-1, 2)], n_init=4, n_iter=6, model=shipped, random_state=0)
-    assert result.fun < 1e-3 and abs(result.x[0] - 0.3) < 0.03
-    assert result.x_iters.shape == (10, 1) and result.func_vals.shape == (10,) and result.nfev == 10
+    """Half of twelve searches at least; how near a single one comes in eight evaluations is a matter of its start."""
+    options = {"n_init": 4, "n_iter": 4, "model": shipped}
+    results = [minimize(quadratic, [(-1, 2)], **options, random_state=seed) for seed in range(12)]
+    assert np.median([result.fun for result in results]) < 1e-3
+    assert np.median([abs(result.x[0] - 0.3) for result in results]) < 0.03
+    result = results[0]
+    assert result.x_iters.shape == (8, 1) and result.func_vals.shape == (8,) and result.nfev == 8
     assert result.success and result.message
     np.testing.assert_array_equal(result.func_vals, [quadratic(x) for x in result.x_iters])
     assert result.fun == result.func_vals.min() == quadratic(result.x)

@@ -122,8 +122,8 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "bimodal": {"te_pt_tnp": 0.67},
     **_by_task(tuple(f"shift-{shift}" for shift in ("0", "0.2", "0.4", "0.6", "0.8", "1")), _TE),
 }
-"""Published NLL: task, then preset. TE's TNP, in which blocks of their own update the targets
-(as in `EQTNP`), stands beside `tnp_d`, and its TE-TNP beside ours, in which one block does both."""
+"""Published NLL: task, then preset. TE's TNP, in which blocks of their own update the targets (as in
+`EQTNP`), stands beside `tnp_d`, and its TE-TNP beside ours, in which one block does both."""
 
 SPEED_SOURCES: Mapping[str, str] = {
     "targets": "Published: KR1 (TNP-KR, first version), Table 1, microseconds per sample; `tnp_kr_sa`: its "

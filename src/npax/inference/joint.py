@@ -1,5 +1,7 @@
 """Joint predictions in the user's units: covariances and samples."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -90,10 +92,10 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
     keys = jr.split(key, len(predictor.contexts))
+    own = partial(sample, include_noise=include_noise, progress=predictor.progress)
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc = context.x[context.mask], context.y[context.mask]
-        noisy, shown = include_noise, predictor.progress
-        drawn = sample(predictor.model, xc, yc, xt, n, key=column_key, include_noise=noisy, progress=shown)
+        drawn = own(predictor.model, xc, yc, xt, n, key=column_key)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     return np.concatenate(columns, axis=-1)
 

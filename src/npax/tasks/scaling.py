@@ -31,7 +31,7 @@ class Scaling:
 
     @classmethod
     def of_columns(cls, x: Iterable[np.ndarray], y: Iterable[np.ndarray]) -> Scaling:
-        """The same of columns, each of its own length: of a grid, its axes will do."""
+        """The same of columns `[n]`, each of its own length: of a grid, its axes will do. **Raises** as `of`."""
         return cls(*_mean_and_std(x, "x"), *_mean_and_std(y, "y"))
 
     def x(self, x: ArrayLike) -> np.ndarray:
