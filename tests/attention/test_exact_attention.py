@@ -138,7 +138,7 @@ class Shift(AbstractBias):
 
 @tile.register(Shift)
 def _(bias):
-    return lambda xq, xk: jnp.broadcast_to(bias.by[0], jnp.broadcast_shapes(xq[0].shape, xk[0].shape))
+    return lambda xq, xk, tiles: [t + by for t, by in zip(tiles, bias.by[0], strict=True)]
 
 
 def draw_on_lattice(key):

@@ -76,12 +76,9 @@ def assert_equal_where_finite(got, true):
 
 def of_all_heads(bias, xq, xk):
     """The tiles of all heads."""
-
-    def of_one(head):
-        parts = jax.tree.map(lambda a: tuple(a[head]), bias)
-        return tile(parts)([x[:, None] for x in xq.T], [x[None, :] for x in xk.T])
-
-    return jnp.stack([of_one(head) for head in range(HEADS)])
+    parts = jax.tree.map(lambda a: tuple(map(tuple, a.reshape(HEADS, -1).T)), bias)
+    start = [jnp.zeros((len(xq), len(xk)), xq.dtype)] * HEADS
+    return jnp.stack(tile(parts)([x[:, None] for x in xq.T], [x[None, :] for x in xk.T], start))
 
 
 @eqx.filter_jit

@@ -1,5 +1,6 @@
 """Scan attention in GPU kernels: logits, bias and weights of a tile of pairs never leave the chip."""
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from jax.experimental import pallas as pl
 from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
-from ..bias.tile import Tile, exp, tile
+from ..bias.tile import LOG2E, Tile, tile
 from ._base import AbstractAttention
 from .dense import check_operands, hide, of_heads
 from .scan import pad, scan_attention
@@ -29,6 +30,7 @@ def fused_attention(
     block: int = 64,
     step: int = 32,
     warps: int = 4,
+    group: int = 4,
     interpret: bool = False,
 ) -> Float[Array, "heads nq dv"]:
     r"""`scan_attention` as three GPU kernels (Triton, through Pallas): the same numbers and gradients.
@@ -72,8 +74,8 @@ def fused_attention(
     k, v, xk = hide(mask, k, v, xk)
     hidden = jnp.zeros(nk, jnp.float32) if mask is None else jnp.where(mask, jnp.float32(0), -jnp.inf)
     hidden = jnp.pad(hidden, (0, k_side - nk), constant_values=-jnp.inf)
-    parameters, of_head = (None, None) if bias is None else _flatten(bias)
-    plan = _Plan(of_head, q.shape[2] ** -0.5, block, step, warps, interpret)
+    parameters, of_heads_of = (None, None) if bias is None else _flatten(bias)
+    plan = _Plan(of_heads_of, q.shape[2] ** -0.5, block, step, warps, math.gcd(len(q), group), interpret)
     q, k, v = (pad(pad(a, n, 1), _width(a.shape[2]), 2) for a, n in ((q, q_side), (k, k_side), (v, k_side)))
     xq, xk = (None if bias is None else pad(_f32(x), n, 0).T for x, n in ((xq, q_side), (xk, k_side)))
     return _fused((q, k, v, parameters, xq, xk), hidden, plan)[:, :nq, :dv]
@@ -88,26 +90,28 @@ def fusable(q: Array, k: Array, v: Array, bias: AbstractBias | None) -> bool:
 class _Plan(NamedTuple):
     """What a kernel knows when it is compiled."""
 
-    bias: Callable[[Sequence[Any]], Tile | None] | None
+    bias: Callable[[Sequence[Sequence[Any]]], Tile | None] | None
     scale: float
     block: int
     step: int
     warps: int
+    group: int
     interpret: bool
 
 
 def _flatten(bias):
-    """All parameters `[heads parameters]`, and what makes the bias of one head of a row of them."""
+    """All parameters `[heads parameters]`, and what makes the bias of some heads of their rows."""
     leaves, structure = jax.tree.flatten(bias)
     rows = [_f32(leaf).reshape(leaf.shape[0], -1) for leaf in leaves]
     widths = [row.shape[1] for row in rows]
 
-    def of_head(row):
-        row = iter(row)
-        parts = [tuple(next(row) for _ in range(width)) for width in widths]
+    def of_heads(each):
+        """`each`: the rows of some heads."""
+        values = iter(zip(*each, strict=True))
+        parts = [tuple(next(values) for _ in range(width)) for width in widths]
         return tile(jax.tree.unflatten(structure, parts))
 
-    return (jnp.concatenate(rows, axis=1) if rows else None), of_head
+    return (jnp.concatenate(rows, axis=1) if rows else None), of_heads
 
 
 def _f32(a):
@@ -124,26 +128,32 @@ def _width(d):
 
 
 def _forward_kernel(q, k, v, hidden, parameters, xq, xk, out, log_total, *, plan):
-    qi, xqi, row = q[...], _down(_points(xq)), _scalars(parameters)
+    """All heads of a group, whose biases share what does not depend on the head: distances, and a ladder's rungs."""
+    xqi, heads = _down(_points(xq)), range(q.shape[0])
+    rows = [_scalars(parameters, h) for h in heads]
 
     def absorb(j, carry):
-        top, total, o = carry
         at = pl.ds(j * plan.step, plan.step)
-        s = plan.scale * _dot(qi, k[at, :].T) + hidden[at][None, :]
-        s = s + _bias(plan, row, xqi, _across(_points(xk, at)))
-        new_top = jnp.maximum(top, jnp.max(s, axis=1))
-        pivot = jnp.where(new_top > -jnp.inf, new_top, 0.0)
-        p = exp(s - pivot[:, None])
-        decay = exp(top - pivot)
-        total = decay * total + jnp.sum(p, axis=1)
-        o = decay[:, None] * o + _dot(p.astype(v.dtype), v[at, :])
-        return new_top, total, o
+        shape = (plan.block, plan.step)
+        tiles = [jnp.broadcast_to(hidden[at][None, :], shape) for _ in heads]
+        tiles = _biased(plan, rows, xqi, _across(_points(xk, at)), tiles)
+        return [_absorbed(carry[h], q[h], k[h, at, :], v[h, at, :], tiles[h], plan) for h in heads]
 
-    start = (jnp.full(plan.block, -jnp.inf, jnp.float32), _zeros(plan.block), _zeros(out.shape))
-    top, total, o = jax.lax.fori_loop(0, k.shape[0] // plan.step, absorb, start)
-    total = jnp.where(total > 0, total, 1.0)  # a query without keys: o = 0, and the maximum is minus infinity
-    out[...] = (o / total[:, None]).astype(out.dtype)
-    log_total[...] = top + jnp.log(total)
+    start = (jnp.full(plan.block, -jnp.inf, jnp.float32), _zeros(plan.block), _zeros(out.shape[1:]))
+    sums = jax.lax.fori_loop(0, k.shape[1] // plan.step, absorb, [start for _ in heads])
+    for h, (top, total, o) in enumerate(sums):
+        total = jnp.where(total > 0, total, 1.0)  # a query without keys: o = 0, and the maximum is minus infinity
+        out[h] = (o / total[:, None]).astype(out.dtype)
+        log_total[h] = top + jnp.log(total)
+
+
+def _absorbed(carry, q, k, v, bias, plan):
+    top, total, o = carry
+    s = plan.scale * _dot(q, k.T) + bias
+    new_top = jnp.maximum(top, jnp.max(s, axis=1))
+    pivot = jnp.where(new_top > -jnp.inf, new_top, 0.0)
+    p, decay = _shares(s, pivot[:, None]), _shares(top, pivot)
+    return new_top, decay * total + jnp.sum(p, axis=1), decay[:, None] * o + _dot(p.astype(v.dtype), v)
 
 
 def _query_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_q, d_parameters, d_xq, *, plan):
@@ -163,10 +173,10 @@ def _query_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, 
         def scores(learned):
             own_row, own_x = learned
             own_row = row if own_row is None else _down(own_row)
-            return products + _bias(plan, own_row, _down(xqi if own_x is None else own_x), xkj)
+            return _biased(plan, [own_row], _down(xqi if own_x is None else own_x), xkj, [products])[0]
 
         s, pull = jax.vjp(scores, learned)
-        p = exp(s - log_total)
+        p = _shares(s, log_total)
         d_s = p * (_dot(d_out, v[at, :].T) - delta)
         return d_qi + _dot(d_s.astype(k.dtype), kj), _add(d_learned, pull(d_s)[0])
 
@@ -187,8 +197,8 @@ def _key_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_
         at = pl.ds(i * plan.step, plan.step)
         qi, d_oi, xqi = q[at, :], d_out[at, :], _across(_points(xq, at))
         products = plan.scale * _dot(kj, qi.T) + hidden
-        s, pull = jax.vjp(lambda own_x: products + _bias(plan, row, xqi, _down(own_x)), xkj)
-        p = exp(s - log_total[at][None, :])
+        s, pull = jax.vjp(lambda own_x: _biased(plan, [row], xqi, _down(own_x), [products])[0], xkj)
+        p = _shares(s, log_total[at][None, :])
         d_s = p * (_dot(vj, d_oi.T) - delta[at][None, :])
         d_vj = d_vj + _dot(p.astype(v.dtype), d_oi)
         d_kj = d_kj + _dot(d_s.astype(q.dtype), qi)
@@ -202,17 +212,23 @@ def _key_kernel(q, k, v, hidden, parameters, xq, xk, log_total, delta, d_out, d_
     _store(d_xk, d_xkj)
 
 
-def _bias(plan, row, xq, xk):
-    values = None if plan.bias is None else plan.bias(row)
-    return 0.0 if values is None else values(xq, xk)
+def _biased(plan, rows, xq, xk, tiles):
+    """The tiles of some heads plus the biases of these."""
+    added = None if plan.bias is None else plan.bias(rows)
+    return tiles if added is None else added(xq, xk, tiles)
+
+
+def _shares(s, log_total):
+    """`exp(s - log_total)` by the instruction of GPUs; that for all numbers is eight."""
+    return jnp.exp2(LOG2E * (s - log_total))
 
 
 def _dot(a, b):
     return jnp.dot(a, b, preferred_element_type=jnp.float32)
 
 
-def _scalars(ref):
-    return [] if ref is None else [ref[i] for i in range(ref.shape[0])]
+def _scalars(ref, *head):
+    return [] if ref is None else [ref[*head, i] for i in range(ref.shape[-1])]
 
 
 def _points(ref, at: Any = slice(None)):
@@ -241,11 +257,12 @@ def _add(a, b):
     return jax.tree.map(jnp.add, a, b)
 
 
-# Their calls. Arrays come with their axes: h, of which a program sees one; b, of which it sees a block; others, all.
+# Their calls. Arrays come with their axes: h, of which a program sees one; g, of which it sees a group; b, of which it
+# sees a block; others, all.
 
 
 def _call(kernel, plan, points, heads, operands, results):
-    """One program for every block of the `points` and every head."""
+    """One program for every block of the `points` and every head, or group of heads."""
     from jax.experimental.pallas import triton  # here, since JAX means to drop it: only who needs it shall notice
 
     return pl.pallas_call(
@@ -262,16 +279,17 @@ def _call(kernel, plan, points, heads, operands, results):
 def _spec(a, axes, plan):
     if a is None:
         return None
-    shape = [{"h": None, "b": plan.block}.get(axis, n) for axis, n in zip(axes, a.shape, strict=True)]
-    return pl.BlockSpec(tuple(shape), lambda i, h: tuple({"h": h, "b": i}.get(axis, 0) for axis in axes))
+    sides = {"h": None, "g": plan.group, "b": plan.block}
+    shape = tuple(sides.get(axis, n) for axis, n in zip(axes, a.shape, strict=True))
+    return pl.BlockSpec(shape, lambda i, h: tuple({"h": h, "g": h, "b": i}.get(axis, 0) for axis in axes))
 
 
 def _attend(operands, hidden, plan):
     """Output `[heads nq dv]` and log-normaliser `[heads nq]` (minus infinity for queries without a key)."""
     q, k, v, parameters, xq, xk = operands
-    inputs = [(q, "hbd"), (k, "hnd"), (v, "hnd"), (hidden, "n"), (parameters, "hp"), (xq, "xb"), (xk, "xn")]
-    out = jax.ShapeDtypeStruct((*q.shape[:2], v.shape[2]), q.dtype)
-    return _call(_forward_kernel, plan, q.shape[1], q.shape[0], inputs, [(out, "hbd"), (_sums(q.shape[:2]), "hb")])
+    inputs = [(q, "gbd"), (k, "gnd"), (v, "gnd"), (hidden, "n"), (parameters, "gp"), (xq, "xb"), (xk, "xn")]
+    results = [(jax.ShapeDtypeStruct((*q.shape[:2], v.shape[2]), q.dtype), "gbd"), (_sums(q.shape[:2]), "gb")]
+    return _call(_forward_kernel, plan, q.shape[1], q.shape[0] // plan.group, inputs, results)
 
 
 def _sums(shape):

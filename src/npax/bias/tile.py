@@ -15,16 +15,22 @@ from .columns import ColumnsBias
 from .geometric import RUNGS, GeometricRBFBias, ladder
 from .rbf_network import RBFNetworkBias
 
-Tile = Callable[[Sequence[Float[Array, "nq 1"]], Sequence[Float[Array, "1 nk"]]], Float[Array, "nq nk"]]
-"""From the columns of the locations to the bias of every pair; elementwise operations only."""
+Tile = Callable[
+    [Sequence[Float[Array, "nq 1"]], Sequence[Float[Array, "1 nk"]], Sequence[Float[Array, "nq nk"]]],
+    Sequence[Float[Array, "nq nk"]],
+]
+"""From the columns of the locations and a start for each head to these plus the bias of every pair; elementwise
+operations only."""
+
+LOG2E = 1.4426950408889634
 
 
 @functools.singledispatch
 def tile(bias: AbstractBias) -> Tile | None:
-    """The bias of one head as a function of the columns of `xq` and `xk`; None for those that have no such form.
+    """The bias of some heads as a function of the columns of `xq` and `xk`; None for those that have no such form.
 
-    Inside a kernel every parameter of `bias` is that of one head: a tuple over the bases instead of an array
-    `[heads bases]`, each entry a scalar or a column `[nq 1]`. To give a bias of your own such a form, register it:
+    Inside a kernel a parameter of `bias` is, instead of an array `[heads bases]`, a tuple over the bases of tuples over
+    the heads, each entry a scalar or a column `[nq 1]`. To give a bias of your own such a form, register it:
     `@tile.register(MyBias)`. Its arrays must all be parameters with the heads first.
     """
     del bias
@@ -33,27 +39,36 @@ def tile(bias: AbstractBias) -> Tile | None:
 
 @tile.register(RBFNetworkBias)
 def _(bias):
-    def values(xq, xk):
+    def added(xq, xk, tiles):
         r2 = _squared_distance(xq, xk)
         r = r2 * jax.lax.rsqrt(jnp.where(r2 > 0, r2, 1.0))
-        return _sum(a * exp(-jnp.abs(b) * jnp.square(r - c)) for a, b, c in zip(bias.a, bias.b, bias.c, strict=True))
+        for of_heads in zip(bias.a, bias.b, bias.c, strict=True):
+            each = zip(tiles, *of_heads, strict=True)
+            tiles = [t + a * jnp.exp2(-LOG2E * jnp.abs(b) * jnp.square(r - c)) for t, a, b, c in each]
+        return tiles
 
-    return values
+    return added
 
 
 @tile.register(GeometricRBFBias)
 def _(bias):
-    def values(xq, xk):
+    def added(xq, xk, tiles):
         r2 = _squared_distance(xq, xk)
-        anchors = [exp(-bias.sharpness * 4.0**s * r2) for s in range(0, len(bias.a), RUNGS)]
-        return _sum(a * f for a, f in zip(bias.a, ladder(anchors), strict=False))
+        anchors = [jnp.exp2(-LOG2E * bias.sharpness * 4.0**s * r2) for s in range(0, len(bias.a), RUNGS)]
+        for of_heads, f in zip(bias.a, ladder(anchors), strict=False):
+            tiles = [t + a * f for t, a in zip(tiles, of_heads, strict=True)]
+        return tiles
 
-    return values
+    return added
 
 
 @tile.register(CausalBias)
 def _(bias):
-    return lambda xq, xk: jnp.where(xk[bias.column] > xq[bias.column], -jnp.inf, 0.0)
+    def added(xq, xk, tiles):
+        hidden = jnp.where(xk[bias.column] > xq[bias.column], -jnp.inf, 0.0)
+        return [t + hidden for t in tiles]
+
+    return added
 
 
 @tile.register(ColumnsBias)
@@ -61,25 +76,15 @@ def _(bias):
     inner = tile(bias.bias)
     if inner is None:
         return None
-    return lambda xq, xk: inner([xq[c] for c in bias.columns], [xk[c] for c in bias.columns])
+    return lambda xq, xk, tiles: inner([xq[c] for c in bias.columns], [xk[c] for c in bias.columns], tiles)
 
 
 @tile.register(SumBias)
 def _(bias):
     parts = [part for part in map(tile, bias.parts) if part is not None]
-    return (lambda xq, xk: _sum(part(xq, xk) for part in parts)) if len(parts) == len(bias.parts) else None
-
-
-@jax.custom_jvp
-def exp(x: Array) -> Array:
-    """For numbers below about 1: an instruction of GPUs and a product, where theirs for all numbers is eight."""
-    return jnp.exp2(1.4426950408889634 * x)
-
-
-@exp.defjvp
-def _(primals, tangents):
-    y = exp(*primals)
-    return y, y * tangents[0]
+    if len(parts) < len(bias.parts):
+        return None
+    return lambda xq, xk, tiles: functools.reduce(lambda tiles, part: part(xq, xk, tiles), parts, tiles)
 
 
 def _squared_distance(xq, xk):
