@@ -11,9 +11,11 @@ Without a GPU, `--interpret --sizes 64 --product 64` shows that the script works
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import equinox as eqx
@@ -31,8 +33,11 @@ BIASES = {
     "rbf": lambda heads: npax.RBFNetworkBias(heads, key=jr.key(1)),
     "geometric": lambda heads: npax.GeometricRBFBias(heads, key=jr.key(1)),
 }
-TILINGS = ["64-32-4", "64-64-4", "128-32-8", "128-64-8"]
-"""`block`, `step` and `warps`."""
+TILINGS = {
+    "forward": ["64-32-4-1", "64-32-4-2", "64-16-4-4", "128-32-8-4", "128-16-8-4", "128-64-8-1"],
+    "both": ["64-32-4-2", "64-64-4-1", "128-32-8-2", "128-64-8-1"],
+}
+"""`block`, `step`, `warps` and `group`."""
 
 TOLERANCES = {("float32", "highest"): 2e-5, ("float32", "default"): 5e-3, ("bfloat16", "default"): 3e-2}
 """Largest error over largest value, by type and precision of the products."""
@@ -52,10 +57,13 @@ def main() -> None:
     _check(notes, options)
     for dtype in TYPES:
         notes.measure(f"product {dtype}", partial(_product, dtype, options))
-    for dtype in TYPES:
-        for bias in BIASES:
-            for direction in PRODUCTS:
-                _compare(notes, (dtype, bias, direction), options)
+    cases = [(dtype, bias, direction) for direction in PRODUCTS for bias in BIASES for dtype in TYPES]
+    middle = options.sizes[min(1, len(options.sizes) - 1)]
+    _measure(notes, [(case, name, middle) for case in cases for name in _contenders(case, middle, options)], options)
+    fast = [
+        (case, name, n) for case in cases for n in options.sizes if n != middle for name in _best(notes, case, middle)
+    ]
+    _measure(notes, [entry for entry in fast if entry[1] in _contenders(*entry[::2], options)], options)
     print(_text(notes))
 
 
@@ -73,6 +81,9 @@ class Notes:
                 # what failed may have been short of memory then, and is tried again
                 self.results = {key: found for key, found in stored["results"].items() if not isinstance(found, str)}
 
+    def lacks(self, key):
+        return key not in self.results
+
     def measure(self, key, function):
         """What the function gives, or the error it ends with, or what was noted before."""
         if key not in self.results:
@@ -88,12 +99,14 @@ class Notes:
 
 def _check(notes, options):
     wrong = []
-    for (dtype, precision), tolerance in TOLERANCES.items():
-        for bias in BIASES:
-            key = f"error {dtype} {precision} {bias}"
-            error = notes.measure(key, partial(_error, dtype, precision, bias, options))
-            if isinstance(error, str) or not error < tolerance:
-                wrong.append(f"{key}: {error}")
+    cases = [(*numbers, bias) for numbers in TOLERANCES for bias in BIASES]
+    with ThreadPoolExecutor(options.threads) as pool:
+        errors = {case: pool.submit(_error, *case, options) for case in cases if notes.lacks(f"error {' '.join(case)}")}
+    for case in cases:
+        key = f"error {' '.join(case)}"
+        error = notes.measure(key, lambda case=case: errors[case].result())
+        if isinstance(error, str) or not error < TOLERANCES[case[:2]]:
+            wrong.append(f"{key}: {error}")
     if wrong:
         sys.exit("Wrong, so not timed:\n" + "\n".join(wrong))
 
@@ -105,7 +118,7 @@ def _error(dtype, precision, bias, options):
     errors = []
     for mask in (np.arange(nk) % 3 > 0, np.zeros(nk, bool)):
         with jax.default_matmul_precision(precision):
-            got = _gradients(_attention(f"fused {TILINGS[0]}", options), operands, (), mask, weight)
+            got = _gradients(_attention(f"fused {TILINGS['forward'][3]}", options), operands, (), mask, weight)
         with jax.enable_x64(True), jax.default_device(jax.devices("cpu")[0]):
             exact, exact_weight = jax.tree.map(_float64, (operands, weight))
             true = _gradients(npax.dense_attention, exact, (), mask, exact_weight)
@@ -124,41 +137,67 @@ def _vectors(result):
     return [np.concatenate([np.ravel(np.asarray(a, np.float64)) for a in part]) for part in parts if part]
 
 
-def _compare(notes, case, options):
-    """All contenders at all sizes; the kernels in the shape that is fastest at the second size."""
-    dtype, bias, _ = case
-    middle = options.sizes[min(1, len(options.sizes) - 1)]
-    times = {name: _seconds_of(notes, case, f"fused {name}", middle, options) for name in TILINGS}
-    best = [f"fused {min(times, key=times.__getitem__)}"] if min(times.values()) < np.inf else []
-    for n in options.sizes:
-        rivals = ["scan 512", "scan 2048"]
-        if 16 * options.heads * n**2 < options.memory * 1e9:  # logits, weights and their gradients, 4 bytes each
-            rivals.append("materialised")
-        if (bias, dtype) == ("none", "bfloat16") and not options.interpret:
-            rivals.append("cudnn")
-        for contender in (*best, *rivals):
-            _seconds_of(notes, case, contender, n, options)
-
-
-def _seconds_of(notes, case, contender, n, options):
-    seconds = notes.measure(" ".join((*case, str(n), contender)), partial(_time, case, contender, n, options))
-    return statistics.median(seconds) if isinstance(seconds, list) else np.inf
-
-
-def _time(case, contender, n, options):
-    """Seconds of each of several calls, after one that compiles."""
+def _contenders(case, n, options):
+    """Who takes part at a size."""
     dtype, bias, direction = case
-    (*learned, xq, xk), weight = _draw(n, n, dtype, bias, options)
+    names = [f"fused {tiling}" for tiling in TILINGS[direction]] + ["scan 512", "scan 2048"]
+    if 16 * options.heads * n**2 < options.memory * 1e9:  # logits, weights and their gradients, 4 bytes each
+        names.append("materialised")
+    if (bias, dtype) == ("none", "bfloat16") and not options.interpret:
+        names.append("cudnn")
+    return names
+
+
+def _best(notes, case, n):
+    """Of those that took part at a size, the fastest of each kind; and what has no rival."""
+    times = {"materialised": np.inf, "cudnn": np.inf}
+    for key, seconds in notes.results.items():
+        *place, name = key.split(" ", 4)
+        if place == [*case, str(n)] and isinstance(seconds, list):
+            times[name] = statistics.median(seconds)
+    kinds = {name.split()[0] for name in times}
+    return [min((name for name in times if name.startswith(kind)), key=times.__getitem__) for kind in sorted(kinds)]
+
+
+def _measure(notes, entries, options):
+    """All programs are compiled side by side; then each is timed, while nothing else runs."""
+    with ThreadPoolExecutor(options.threads) as pool:
+        programs = {
+            _key(*entry): pool.submit(_compile, *entry, options) for entry in entries if notes.lacks(_key(*entry))
+        }
+    print(f"compiled {len(programs)} programs", flush=True)
+    for key, program in programs.items():
+        notes.measure(key, lambda program=program: _seconds(program.result(), options))
+
+
+def _key(case, contender, n):
+    return " ".join((*case, str(n), contender))
+
+
+def _compile(case, contender, n, options):
+    """A function that draws operands and gives one without arguments: a call of the compiled program."""
+    dtype, bias, direction = case
     attend, mask = _attention(contender, options), np.ones(n, bool)
-    if direction == "both":
-        return _seconds(lambda: _gradients(attend, learned, (xq, xk), mask, weight), options)
-    return _seconds(lambda: _forward(attend, learned, (xq, xk), mask), options)
+
+    def arguments():
+        (*learned, xq, xk), weight = _draw(n, n, dtype, bias, options)
+        return attend, learned, (xq, xk), mask, *((weight,) if direction == "both" else ())
+
+    program = (_gradients if direction == "both" else _forward).lower(*arguments()).compile()
+
+    def prepared():
+        operands = arguments()
+        return lambda: program(*operands)
+
+    return prepared
 
 
-def _seconds(call, options):
+def _seconds(prepare, options):
+    """Seconds of several calls, after a first one: as many as the rounds, fewer where these take many seconds."""
+    call = prepare()
     jax.block_until_ready(call())
     seconds = []
-    for _ in range(options.rounds):
+    while len(seconds) < options.rounds and (len(seconds) < 2 or sum(seconds) < options.patience):
         started = time.perf_counter()
         jax.block_until_ready(call())
         seconds.append(time.perf_counter() - started)
@@ -170,7 +209,7 @@ def _product(dtype, options):
     n = options.product
     a, b = (jr.normal(key, (n, n)).astype(TYPES[dtype]) for key in jr.split(jr.key(0)))
     multiply = jax.jit(jnp.matmul)
-    return 2e-12 * n**3 / statistics.median(_seconds(lambda: multiply(a, b), options))
+    return 2e-12 * n**3 / statistics.median(_seconds(lambda: lambda: multiply(a, b), options))
 
 
 def _draw(nq, nk, dtype, bias, options):
@@ -200,8 +239,8 @@ def _gradients(attend, learned, fixed, mask, weight):
 def _attention(contender, options):
     kind, _, detail = contender.partition(" ")
     if kind == "fused":
-        block, step, warps = map(int, detail.split("-"))
-        return partial(npax.fused_attention, block=block, step=step, warps=warps, interpret=options.interpret)
+        shape = dict(zip(("block", "step", "warps", "group"), map(int, detail.split("-")), strict=True))
+        return partial(npax.fused_attention, **shape, interpret=options.interpret)
     if kind == "scan":
         return partial(npax.scan_attention, block=int(detail))
     return {"materialised": npax.dense_attention, "cudnn": _cudnn}[kind]
@@ -221,9 +260,9 @@ def _text(notes):
         "largest of the output and of the gradients of queries, keys, values, bias parameters and locations against "
         "float64, over the largest true value.\n\n"
         + table(["type", "precision of products", "bias", "error"], errors)
-        + f"\nMilliseconds, medians of {options.rounds} calls; kernels as block-step-warps. TFLOP/s count 4 operations "
-        "per pair, head and channel forward, 14 with the backward pass; the share is of the rate of one product of "
-        f"matrices of {options.product:,} squared.\n\n"
+        + f"\nMilliseconds, medians of {options.rounds} calls; kernels as block-step-warps-group. TFLOP/s count 4 "
+        "operations per pair, head and channel forward, 14 with the backward pass; the share is of the rate of one "
+        f"product of matrices of {options.product:,} squared.\n\n"
     )
     for dtype in TYPES:
         rate = results.get(f"product {dtype}")
@@ -280,6 +319,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--head-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5, help="timed calls of each")
+    parser.add_argument("--patience", type=float, default=2.0, help="seconds after which two calls of each are enough")
+    parser.add_argument("--threads", type=int, default=os.cpu_count(), help="that compile")
     parser.add_argument("--product", type=int, default=8192, help="side of the matrices whose product is timed")
     parser.add_argument("--memory", type=float, default=60.0, help="GB that materialised logits may take")
     parser.add_argument("--interpret", action="store_true", help="try the script without a GPU")

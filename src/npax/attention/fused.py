@@ -348,6 +348,7 @@ class FusedAttention(AbstractAttention):
     block: int = eqx.field(static=True, default=64)
     step: int = eqx.field(static=True, default=32)
     warps: int = eqx.field(static=True, default=4)
+    group: int = eqx.field(static=True, default=4)
 
     def memorise(self, k, v, xk, mask):
         return k, v, xk, mask
@@ -359,5 +360,5 @@ class FusedAttention(AbstractAttention):
         scan = partial(scan_attention, **read)
         if not fusable(q, k, v, bias):
             return scan(q, k, v)
-        fused = partial(fused_attention, **read, block=self.block, step=self.step, warps=self.warps)
+        fused = partial(fused_attention, **read, block=self.block, step=self.step, warps=self.warps, group=self.group)
         return jax.lax.platform_dependent(q, k, v, cuda=fused, default=scan)

@@ -1,5 +1,6 @@
 """Scan attention (KR2 §3.3): exact softmax attention with any bias, in blocks, in bounded memory."""
 
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -218,9 +219,13 @@ def _add(a, b):
 
 
 class ScanAttention(AbstractAttention):
-    """`scan_attention` as a part of a model: exact, time O(nq nk), memory O(block²). Remembers keys and values.
+    """Exact softmax attention as a part of a model: time O(nq nk), memory O(block²). Remembers keys and values.
 
-    **Arguments:** `block`: the side of a block; None: what `scan_attention` takes for the device.
+    `scan_attention`; on NVIDIA GPUs (Ampere and later) `fused_attention`, its kernels, for operands and biases that
+    these take. So models may be saved on one device and loaded on another.
+
+    **Arguments:** `block`: the side of a block of the scan; None: what `scan_attention` takes for the device, or the
+    kernels.
     """
 
     block: int | None = eqx.field(static=True, default=None)
@@ -230,4 +235,15 @@ class ScanAttention(AbstractAttention):
 
     def recall(self, q, xq, memory, bias):
         k, v, xk, mask = memory
-        return _of_hidden(q, k, v, xk, bias, xq, mask, self.block)
+
+        def scan(q, k, v):
+            return _of_hidden(q, k, v, xk, bias, xq, mask, self.block)
+
+        if self.block is not None or jax.default_backend() != "gpu":
+            return scan(q, k, v)
+        from .fused import fusable, fused_attention  # where there is a GPU: it builds on this file
+
+        if not fusable(q, k, v, bias):
+            return scan(q, k, v)
+        fused = partial(fused_attention, bias=bias, xq=xq, xk=xk, mask=mask)
+        return jax.lax.platform_dependent(q, k, v, cuda=fused, default=scan)

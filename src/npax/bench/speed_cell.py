@@ -19,8 +19,9 @@ from jaxtyping import Array, Float
 
 from ..attention import DenseAttention
 from ..blocks import scan_blocks
+from ..devices import local_mesh
 from ..inference import Exact, Tiled
-from ..inference.predict import CHUNK
+from ..inference.predict import chunk
 from ..models import TNPD, presets
 from ..models._base import context_features, target_features
 from ..serialise import load
@@ -52,7 +53,7 @@ def call(row: str, nc: int, nt: int) -> Callable[[], object]:
     def exact(places):
         return Exact(model, x, y, normalize=False)(places)  # conditions anew
 
-    exact(places[: CHUNK + 1])  # compiles
+    exact(places[: chunk(local_mesh()) + 1])  # compiles
     return lambda: exact(places)
 
 

@@ -21,8 +21,9 @@ from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
 from .progress import Progress
 
-CHUNK = 1024
-"""Targets per compiled call and device: their intermediate values, not the request, set the memory."""
+CHUNK, LARGE_CHUNK = 1024, 16_384
+"""Targets per compiled call and device, CPUs and others: their intermediate values, not the request, set the memory.
+A GPU needs many targets to be busy."""
 FAR = 1e6
 """The largest coordinates that models are asked about; their squares and products stay finite."""
 LARGE = 2048
@@ -213,7 +214,7 @@ def decode(
 ) -> Float[np.ndarray, "3 nt dy"]:
     """`moments` of any number of targets, chunk by chunk, on the devices of a mesh, where model and state are; several
     chunks side by side where a device has several CPU cores, which a single program does not fill."""
-    size = wide_bucket(-(-len(xt) // mesh.size), CHUNK) * mesh.size
+    size = wide_bucket(-(-len(xt) // mesh.size), chunk(mesh)) * mesh.size
     chunks = [xt[start : start + size] for start in range(0, max(len(xt), 1), size)]
 
     def answer(chunk):
@@ -225,6 +226,11 @@ def decode(
             found.append(part)
             bar.advance(part.shape[1])
     return np.concatenate(found, axis=1)
+
+
+def chunk(mesh: Mesh) -> int:
+    """Targets per compiled call and device."""
+    return CHUNK if mesh.devices.flat[0].platform == "cpu" else LARGE_CHUNK
 
 
 def condition(model: AbstractNeuralProcess, context: Context) -> Any:
