@@ -2,6 +2,7 @@
 
     npax bench speed --folder benchmarks/results/speed -o benchmarks/results/speed.md
     python benchmarks/roofline.py
+    python benchmarks/attention_gpu.py --memory 20 --threads 14 --rounds 5
     python benchmarks/strategy.py
     python benchmarks/heaton.py --data heaton_satellite.npz --model gp-universal
     python benchmarks/heaton.py --data heaton_satellite.npz
@@ -27,7 +28,7 @@ SATELLITE = ("heaton", "heaton_field", "heaton_field_finetuned", "heaton_kriging
 
 def main() -> None:
     timings = [speed.read(path) for path in sorted((RESULTS / "speed").rglob("*.json"))]
-    text = "\n\n".join((_large(timings), _growth(timings), _ceilings(), _crossing(), _satellite()))
+    text = "\n\n".join((_large(timings), _growth(timings), _ceilings(), _gpu(), _crossing(), _satellite()))
     (RESULTS / "scale.md").write_text(f"# Scale\n\n`python benchmarks/scale.py`\n\n{text}\n")
 
 
@@ -92,6 +93,39 @@ def _ceilings():
         + table(header, rows)
         + "\nThe bound is the time of the products and of the exponentials, one after the other, at the rates that the "
         "machine reaches on nothing else. [All blocks](roofline.md)."
+    )
+
+
+def _gpu():
+    """The kernels beside the scan and the rate of products, at the largest size."""
+    stored = _read("attention_gpu")
+    largest = max(int(key.split()[3]) for key in stored["results"] if " forward " in key)
+    rows = []
+    for dtype in ("float32", "bfloat16"):
+        for bias in ("none", "geometric", "rbf"):
+            times = {}
+            for key, seconds in stored["results"].items():
+                if key.startswith(f"{dtype} {bias} forward {largest} ") and isinstance(seconds, list):
+                    times[key.split()[4]] = statistics.median(seconds)
+            rate = 4e-12 * stored["heads"] * stored["head_size"] * largest**2 / times["fused"]
+            cells = (f"{1e3 * times[name]:.0f}" if name in times else "" for name in ("fused", "scan", "cudnn"))
+            share = f"{rate / stored['results'][f'product {dtype}']:.0%}"
+            rows.append([dtype, bias, *cells, f"{times['scan'] / times['fused']:.1f}", f"{rate:.0f}", share])
+    header = [
+        "type",
+        "bias",
+        "kernels, ms",
+        "scan, ms",
+        "cuDNN, ms",
+        "scan / kernels",
+        "TFLOP/s",
+        "of the product's rate",
+    ]
+    return (
+        f"## Attention on a GPU, {largest:,} queries and keys\n\n{_circumstances(stored)}\n\n"
+        + table(header, rows)
+        + "\nForward; the operations on each pair beside the products are the limit, and with products of TF32 their "
+        "operands' exchange between threads. [Other sizes, gradients, errors](attention_gpu.md)."
     )
 
 

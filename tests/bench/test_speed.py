@@ -52,6 +52,15 @@ def test_a_cell_predicts_with_the_model(nt, small_preset):
     np.testing.assert_allclose(found.variance, truth.variance, atol=1e-5)
 
 
+def test_the_exact_row_is_the_shipped_model_without_tiles():
+    rng = np.random.default_rng(0)
+    x, places = (rng.uniform(-2, 2, (n, 2)) for n in (5, 9))
+    truth = npax.NeuralProcessRegressor(strategy="exact").fit(x, np.sin(3 * x[:, 0])).predict(places)
+    found = speed_cell.call("exact", 5, 9)()
+    np.testing.assert_allclose(found.mean[:, 0], truth, atol=1e-5)
+    assert {cell.table for cell in cells(rows=["exact"])} == {"images"}
+
+
 def test_tables_have_the_sizes_of_the_papers():
     all_cells = list(cells())
     assert len(set(all_cells)) == len(all_cells) == 2 * 7 * len(ROWS) + 3 * (len(ROWS) + 1)

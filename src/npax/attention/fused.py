@@ -30,7 +30,7 @@ def fused_attention(
     block: int = 64,
     step: int = 32,
     warps: int = 4,
-    group: int = 4,
+    group: int = 2,
     interpret: bool = False,
 ) -> Float[Array, "heads nq dv"]:
     r"""`scan_attention` as three GPU kernels (Triton, through Pallas): the same numbers and gradients.
@@ -42,18 +42,20 @@ def fused_attention(
     log-normalisers. No two programs write to one place: equal inputs give equal bytes.
 
     **Arguments:** `bias`: None or one that has a `tile` (RBF network, geometric, causal, of columns, and sums of
-    these). `block`, `step`: powers of two from 16 on; `warps`: of 32 threads per program, one for 16 rows of a block.
+    these). `block`, `step`: powers of two from 16 on; `warps`: of 32 threads per program, one for 16 rows of a block;
+    `group`: heads that a program of the forward pass serves, whose biases share distances and a ladder's rungs.
     `interpret`: the kernels' own arithmetic on any device, slowly, for tests. The rest is as in `scan_attention`.
     Sums are kept in float32, be the operands of 16 bits or 32; products of float32 follow
     `jax.default_matmul_precision`, by default TF32 with 10 bits of mantissa, as XLA's on the same GPUs.
-    **Cost:** per pair and head one exponential for the softmax, and for the bias: a root and one for each basis in an
-    RBF network, one for three in `GeometricRBFBias`. With five bases these, not the products, are the limit: an H100
-    makes 16 per cycle and multiprocessor. Gradients of locations spill registers.
+    **Cost:** per pair and head one exponential for the softmax, and for the bias one for each basis of an RBF network,
+    or half of two in `GeometricRBFBias`; not these but the 20 to 30 other operations for a pair, the exchange between
+    threads and their waiting are the limit.
 
-    **State:** values and gradients agree with the float64 reference in interpret mode, and Triton 3.6 makes machine
-    code of the H100 from the kernels, with all products on the tensor cores and, in bfloat16 and heads of 32, no
-    spilt registers. They have not run on a GPU yet: `benchmarks/attention_gpu.py` checks and times them there. Pallas
-    will drop Triton in a later version than JAX 0.12; versions from 0.11 on warn so.
+    **On an H200** (`benchmarks/results/attention_gpu.md`; 131,072 queries and keys, 4 heads of 32): 196 ms in float32
+    and 125 ms in bfloat16 with a geometric bias, 228 and 208 with TISA's five bases, 150 and 50 without; the scan takes
+    470 to 900. Without a bias the vendor's own takes 37 ms in bfloat16. Errors against float64: 1e-6 with full
+    products, 9e-4 with TF32, 4e-3 in bfloat16. The shapes given by default are the fastest there, or nearly.
+    **Pitfall:** Pallas will drop Triton in a later version than JAX 0.12; versions from 0.11 on warn so.
 
     **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
     """
@@ -338,17 +340,15 @@ def _total(a, axis):
 
 class FusedAttention(AbstractAttention):
     """`fused_attention` on NVIDIA GPUs (Ampere and later), `scan_attention` on other devices and for what the kernels
-    cannot take: a part of a model that may be saved on one device and loaded on another. Remembers keys and values.
+    cannot take. Remembers keys and values.
 
-    An explicit choice for as long as the kernels have not been seen to run (`fused_attention` says what has been
-    checked). For a model that scans, a pretrained one say, `is_scan = lambda a: isinstance(a, ScanAttention)` and
-    `jax.tree.map(lambda a: FusedAttention() if is_scan(a) else a, model, is_leaf=is_scan)`.
+    `ScanAttention` does the same with the default shapes of the kernels: this one is for other shapes.
     """
 
     block: int = eqx.field(static=True, default=64)
     step: int = eqx.field(static=True, default=32)
     warps: int = eqx.field(static=True, default=4)
-    group: int = eqx.field(static=True, default=4)
+    group: int = eqx.field(static=True, default=2)
 
     def memorise(self, k, v, xk, mask):
         return k, v, xk, mask

@@ -35,9 +35,9 @@ def scan_attention(
     is added to all logits, however large. The backward pass keeps only the output and $m + \log \ell$ and computes
     each block again; it differentiates queries, keys, values, the parameters of the bias and the locations.
 
-    **Arguments:** `block`: side of a block (default: 256 on CPUs, whose caches hold that; 512 elsewhere). Sets that fit
-    one block are done in one piece. The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`, `jit`
-    and `grad` apply as usual (reverse mode, once). Operands of 16 bits are computed with in float32.
+    **Arguments:** `block`: side of a block (default: 256 on CPUs, whose caches hold that; 2,048 elsewhere). Sets that
+    fit one block are done in one piece. The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`,
+    `jit` and `grad` apply as usual (reverse mode, once). Operands of 16 bits are computed with in float32.
 
     **Raises:** `ValueError` for a `block` below 1, shapes that do not fit, a bias without locations or of another
     number of heads.
@@ -49,7 +49,7 @@ def scan_attention(
 
 def _of_hidden(q, k, v, xk, bias, xq, mask, block):
     """`scan_attention` of keys that are zeros where the mask hides them."""
-    block = (256 if jax.default_backend() == "cpu" else 512) if block is None else block
+    block = (256 if jax.default_backend() == "cpu" else 2048) if block is None else block
     if block < 1:
         raise ValueError(f"`block` must be at least 1, got {block}.")
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype

@@ -12,6 +12,7 @@ from .run import (
 )
 from .scores import Scores as Scores, draw as draw, mean_and_error as mean_and_error, score_model as score_model
 from .speed import (
+    EXACT as EXACT,
     ROWS as ROWS,
     SIZES as SIZES,
     TILED as TILED,

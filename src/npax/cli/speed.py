@@ -25,7 +25,7 @@ def speed(
         str,
         typer.Option(
             metavar="all|NAME[,NAME...]",
-            help="Rows: {rows}, or any preset of npax.models.presets.",
+            help="Rows: {rows}; exact, the shipped model without tiles; or any preset of npax.models.presets.",
         ),
     ] = "all",
     table: Annotated[str, typer.Option(metavar="all|NAME[,NAME...]", help="Tables: {tables}.")] = "all",
@@ -52,7 +52,7 @@ def speed(
     from ..bench import speed as timings
 
     known = [*harness.ROWS, harness.TILED]
-    wanted = named(row, "row", known, also=harness.model_presets())
+    wanted = named(row, "row", known, also=[harness.EXACT, *harness.model_presets()])
     tables = named(table, "table", [*timings.SIZES])
     if output is not None:
         with clear_errors():
