@@ -1,8 +1,10 @@
 """Dense, scan and fused attention against a float64 reference written in numpy; the kernels in interpret mode."""
 
 import functools
+import importlib.util
 import inspect
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -16,6 +18,7 @@ from jax import Array
 from laws import BIASES, HEADS, normal
 
 import npax
+import npax.attention.fused as of_fused
 from npax.bias import AbstractBias
 from npax.bias.tile import tile
 
@@ -294,22 +297,65 @@ def test_fused_attention_on_a_device_without_kernels_is_the_scan(getkey):
         assert eqx.tree_equal(*jax.tree.map(np.asarray, (fused, scan)))
 
 
+@pytest.mark.parametrize(("heads", "group"), [(4, 1), (4, 2), (4, 4), (3, 2)])
+def test_heads_are_served_in_groups(heads, group, getkey):
+    """As many programs as groups, each with its own heads' operands and parameters."""
+    bias = npax.GeometricRBFBias(heads, bases=4, key=getkey()) + npax.RBFNetworkBias(heads, bases=2, key=getkey())
+    q, k, v, xq, xk = (
+        normal(getkey(), shape) for shape in ((heads, 20, D), (heads, 40, D), (heads, 40, DV), (20, DX), (40, DX))
+    )
+    drawn = (q, k, v, bias, xq, xk), None, normal(getkey(), (heads, 20, DV))
+    found, true = (
+        value_and_gradients(attend, *drawn) for attend in (functools.partial(fused, group=group), npax.dense_attention)
+    )
+    assert_equal(found, true)
+
+
+def gpus(monkeypatch, *capabilities):
+    """A process with such GPUs, as far as the choice of kernels asks."""
+    devices = [SimpleNamespace(compute_capability=capability) for capability in capabilities]
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "local_devices", lambda: devices)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "run"),
+    [(["8.0"], True), (["9.0", "12.0"], True), (["7.5"], False), (["9.0", "7.5"], False), (["gfx942"], False)],
+)
+def test_kernels_run_on_ampere_and_later(capabilities, run, monkeypatch):
+    assert not of_fused.runs_here()
+    gpus(monkeypatch, *capabilities)
+    assert of_fused.runs_here() is run
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert not of_fused.runs_here(), "a JAX whose Pallas has no Triton"
+
+
 @pytest.mark.skipif(not version("jaxlib").startswith("0.10."), reason="later versions lower for GPUs only beside one")
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-def test_the_kernels_lower_for_gpus(dtype, getkey):
+@pytest.mark.parametrize(
+    ("attention", "dtype", "kernels"),
+    [
+        (npax.FusedAttention(), jnp.float32, 3),
+        (npax.FusedAttention(), jnp.bfloat16, 3),
+        (npax.ScanAttention(), jnp.float32, 3),
+        (npax.ScanAttention(), jnp.float64, 0),
+        (npax.ScanAttention(block=32), jnp.float32, 0),
+    ],
+)
+def test_the_kernels_lower_for_gpus(attention, dtype, kernels, getkey, monkeypatch):
+    monkeypatch.setattr(of_fused, "runs_here", lambda: True)
     (q, k, v, bias, xq, xk), mask, _ = draw(getkey(), 70, 90, BIASES["sum"](getkey()))
-    q, k, v = (np.asarray(a).astype(dtype) for a in (q, k, v))
 
     @jax.grad
     def total(operands):
         q, k, v, bias, xq, xk = operands
-        attention = npax.FusedAttention()
         return jnp.sum(attention.recall(q, xq, attention.memorise(k, v, xk, mask), bias)).astype(jnp.float32)
 
-    lower = jax.jit(total).trace((q, k, v, bias, xq, xk)).lower
-    for platform, kernels in (("cuda", 3), ("cpu", 0)):
-        text = lower(lowering_platforms=(platform,)).as_text()
-        assert text.count("xla.gpu.triton") == kernels
+    with jax.enable_x64(dtype == jnp.float64):
+        q, k, v = (np.asarray(a).astype(dtype) for a in (q, k, v))
+        lower = jax.jit(total).trace((q, k, v, bias, xq, xk)).lower
+        for platform, number in (("cuda", kernels), ("cpu", 0)):
+            text = lower(lowering_platforms=(platform,)).as_text()
+            assert text.count("xla.gpu.triton") == number
 
 
 @pytest.mark.parametrize("attend", [npax.dense_attention, npax.scan_attention, npax.fused_attention])
@@ -331,6 +377,8 @@ def test_bad_arguments_are_named(getkey):
             attend(q, k, v[:, :2])
         with pytest.raises(ValueError, match=r"`mask` must have the shape \[4\], one for each key; got \[3\]"):
             attend(q, k, v, mask=jnp.ones(3, bool))
+    with pytest.raises(ValueError, match="`group` must be at least 1, got 0"):
+        npax.fused_attention(q, k, v, group=0)
     with pytest.raises(ValueError, match="`step` must be a power of two from 16 on, got 24"):
         npax.fused_attention(q, k, v, step=24)
     with pytest.raises(ValueError, match="`tile`; got float32, float32, float32, heads of 6 and 5 and KernelBias"):

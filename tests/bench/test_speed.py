@@ -54,10 +54,11 @@ def test_a_cell_predicts_with_the_model(nt, small_preset):
 
 def test_the_exact_row_is_the_shipped_model_without_tiles():
     rng = np.random.default_rng(0)
-    x, places = (rng.uniform(-2, 2, (n, 2)) for n in (5, 9))
+    x, places = (rng.uniform(-2, 2, (n, 2)) for n in (300, 9))
     truth = npax.NeuralProcessRegressor(strategy="exact").fit(x, np.sin(3 * x[:, 0])).predict(places)
-    found = speed_cell.call("exact", 5, 9)()
-    np.testing.assert_allclose(found.mean[:, 0], truth, atol=1e-5)
+    found, tiled = (speed_cell.call(row, 300, 9)().mean[:, 0] for row in ("exact", TILED))
+    np.testing.assert_allclose(found, truth, atol=1e-5)
+    assert not np.allclose(tiled, truth, atol=1e-4), "negative control"
     assert {cell.table for cell in cells(rows=["exact"])} == {"images"}
 
 
@@ -163,6 +164,7 @@ def test_the_command_goes_on_and_reports(tmp_path, monkeypatch):
     ("args", "words"),
     [
         (("--row", "gpt"), ["no row 'gpt'", "tiled"]),
+        (("--row", "exact", "--table", "targets"), ["not in targets", "--table images"]),
         (("--table", "sounds"), ["no table 'sounds'", "images"]),
         (("-o", "a.html"), [".md"]),
         (("--seconds", 0), ["--seconds"]),

@@ -3,6 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -34,6 +35,15 @@ def test_chunks_equal_one_call(small, data):
     for part in (slice(0, 40), slice(1060, 1100)):
         for a, b in zip(whole, exact(xt[part]), strict=True):
             assert np.allclose(a[part], b, atol=1e-5)
+
+
+def test_large_chunks_are_for_gpus_and_for_models_that_keep_no_logits(small):
+    def is_scan(part):
+        return isinstance(part, npax.ScanAttention)
+
+    dense = jax.tree.map(lambda part: npax.DenseAttention() if is_scan(part) else part, small, is_leaf=is_scan)
+    sizes = [predict.chunk_size(model, platform) for model in (small, dense) for platform in ("cpu", "gpu")]
+    assert sizes == [predict.CHUNK, predict.LARGE_CHUNK, predict.CHUNK, predict.CHUNK]
 
 
 def test_a_context_is_conditioned_once(small, data, monkeypatch):

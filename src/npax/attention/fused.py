@@ -1,5 +1,6 @@
 """Scan attention in GPU kernels: logits, bias and weights of a tile of pairs never leave the chip."""
 
+import importlib.util
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,8 +12,10 @@ import jax.numpy as jnp
 from jax.experimental import pallas as pl
 from jaxtyping import Array, Bool, Float
 
+from ..arguments import at_least_one
 from ..bias import AbstractBias
-from ..bias.tile import LOG2E, Tile, tile
+from ..bias.rbf_network import LOG2_E
+from ..bias.tile import Tile, tile
 from ._base import AbstractAttention
 from .dense import check_operands, hide, of_heads
 from .scan import pad, scan_attention
@@ -43,7 +46,8 @@ def fused_attention(
 
     **Arguments:** `bias`: None or one that has a `tile` (RBF network, geometric, causal, of columns, and sums of
     these). `block`, `step`: powers of two from 16 on; `warps`: of 32 threads per program, one for 16 rows of a block;
-    `group`: heads that a program of the forward pass serves, whose biases share distances and a ladder's rungs.
+    `group`: heads that a program of the forward pass serves, whose biases share distances and a ladder's rungs (where
+    it does not divide their number, the largest divisor of both).
     `interpret`: the kernels' own arithmetic on any device, slowly, for tests. The rest is as in `scan_attention`.
     Sums are kept in float32, be the operands of 16 bits or 32; products of float32 follow
     `jax.default_matmul_precision`, by default TF32 with 10 bits of mantissa, as XLA's on the same GPUs.
@@ -51,15 +55,18 @@ def fused_attention(
     or half of two in `GeometricRBFBias`; not these but the 20 to 30 other operations for a pair, the exchange between
     threads and their waiting are the limit.
 
-    **On an H200** (`benchmarks/results/attention_gpu.md`; 131,072 queries and keys, 4 heads of 32): 196 ms in float32
-    and 125 ms in bfloat16 with a geometric bias, 228 and 208 with TISA's five bases, 150 and 50 without; the scan takes
-    470 to 900. Without a bias the vendor's own takes 37 ms in bfloat16. Errors against float64: 1e-6 with full
-    products, 9e-4 with TF32, 4e-3 in bfloat16. The shapes given by default are the fastest there, or nearly.
-    **Pitfall:** Pallas will drop Triton in a later version than JAX 0.12; versions from 0.11 on warn so.
+    **On an H200** (`benchmarks/results/attention_gpu.md`; 131,072 queries and keys, 4 heads of 32, forward, the fastest
+    shapes): 196 ms in float32 and 125 ms in bfloat16 with a geometric bias, 228 and 208 with TISA's five bases, 150 and
+    50 without; the scan takes 470 to 900. Without a bias the vendor's own takes 37 ms in bfloat16. Errors against
+    float64: 1e-6 with full products, 9e-4 with TF32, 4e-3 in bfloat16. The default shapes take up to a sixth longer
+    than the fastest.
+    **Pitfalls:** GPUs before Ampere cannot run them. Pallas will drop Triton in a later version than JAX 0.12; versions
+    from 0.11 on say so in a `DeprecationWarning`. Heads of other than 32 channels have not run on a GPU.
 
     **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
     """
     check_operands(q, k, v, bias, xq, xk, mask)
+    at_least_one(group=group)
     for name, size in (("block", block), ("step", step)):
         if size < 16 or size & (size - 1):
             raise ValueError(f"`{name}` must be a power of two from 16 on, got {size}.")
@@ -87,6 +94,14 @@ def fusable(q: Array, k: Array, v: Array, bias: AbstractBias | None) -> bool:
     """Whether the kernels can take these."""
     numbers = q.dtype == k.dtype == v.dtype and q.dtype in (jnp.float32, jnp.bfloat16, jnp.float16)
     return numbers and max(q.shape[2], v.shape[2]) <= 128 and (bias is None or tile(bias) is not None)
+
+
+def runs_here() -> bool:
+    """Whether all devices of this process are NVIDIA GPUs from Ampere on, and Pallas still has Triton."""
+    if jax.default_backend() != "gpu" or importlib.util.find_spec("jax.experimental.pallas.triton") is None:
+        return False
+    generations = [str(getattr(device, "compute_capability", "")).split(".")[0] for device in jax.local_devices()]
+    return all(generation.isdigit() and int(generation) >= 8 for generation in generations)
 
 
 class _Plan(NamedTuple):
@@ -222,7 +237,7 @@ def _biased(plan, rows, xq, xk, tiles):
 
 def _shares(s, log_total):
     """`exp(s - log_total)` by the instruction of GPUs; that for all numbers is eight."""
-    return jnp.exp2(LOG2E * (s - log_total))
+    return jnp.exp2(LOG2_E * (s - log_total))
 
 
 def _dot(a, b):
@@ -265,7 +280,7 @@ def _add(a, b):
 
 def _call(kernel, plan, points, heads, operands, results):
     """One program for every block of the `points` and every head, or group of heads."""
-    from jax.experimental.pallas import triton  # here, since JAX means to drop it: only who needs it shall notice
+    from jax.experimental.pallas import triton  # here, since JAX means to drop it
 
     return pl.pallas_call(
         partial(kernel, plan=plan),
@@ -358,7 +373,7 @@ class FusedAttention(AbstractAttention):
 
         read = {"bias": bias, "xq": xq, "xk": xk, "mask": mask}
         scan = partial(scan_attention, **read)
-        if not fusable(q, k, v, bias):
+        if not (runs_here() and fusable(q, k, v, bias)):
             return scan(q, k, v)
         fused = partial(fused_attention, **read, block=self.block, step=self.step, warps=self.warps, group=self.group)
         return jax.lax.platform_dependent(q, k, v, cuda=fused, default=scan)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..bias import AbstractBias
+from ..devices import local_mesh
 from ._base import AbstractAttention
 from .dense import check_operands, hide, logits, scores, widened
 
@@ -49,7 +50,7 @@ def scan_attention(
 
 def _of_hidden(q, k, v, xk, bias, xq, mask, block):
     """`scan_attention` of keys that are zeros where the mask hides them."""
-    block = (256 if jax.default_backend() == "cpu" else 2048) if block is None else block
+    block = (256 if local_mesh().devices.flat[0].platform == "cpu" else 2048) if block is None else block
     if block < 1:
         raise ValueError(f"`block` must be at least 1, got {block}.")
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
@@ -239,11 +240,9 @@ class ScanAttention(AbstractAttention):
         def scan(q, k, v):
             return _of_hidden(q, k, v, xk, bias, xq, mask, self.block)
 
-        if self.block is not None or jax.default_backend() != "gpu":
-            return scan(q, k, v)
-        from .fused import fusable, fused_attention  # where there is a GPU: it builds on this file
+        from .fused import fusable, fused_attention, runs_here  # here, since it builds on this file
 
-        if not fusable(q, k, v, bias):
+        if self.block is not None or not (runs_here() and fusable(q, k, v, bias)):
             return scan(q, k, v)
         fused = partial(fused_attention, bias=bias, xq=xq, xk=xk, mask=mask)
         return jax.lax.platform_dependent(q, k, v, cuda=fused, default=scan)

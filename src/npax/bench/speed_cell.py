@@ -19,9 +19,8 @@ from jaxtyping import Array, Float
 
 from ..attention import DenseAttention
 from ..blocks import scan_blocks
-from ..devices import local_mesh
 from ..inference import Exact, Tiled
-from ..inference.predict import chunk
+from ..inference.predict import chunk_size
 from ..models import TNPD, presets
 from ..models._base import context_features, target_features
 from ..serialise import load
@@ -54,7 +53,7 @@ def call(row: str, nc: int, nt: int) -> Callable[[], object]:
     def exact(places):
         return Exact(model, x, y, normalize=shipped)(places)  # conditions anew
 
-    exact(places[: chunk(local_mesh()) + 1])  # compiles
+    exact(places[: chunk_size(model, jax.default_backend()) + 1])  # compiles
     return lambda: exact(places)
 
 

@@ -13,7 +13,7 @@ from ._base import AbstractBias, SumBias
 from .causal import CausalBias
 from .columns import ColumnsBias
 from .geometric import RUNGS, GeometricRBFBias, ladder
-from .rbf_network import RBFNetworkBias
+from .rbf_network import LOG2_E, RBFNetworkBias
 
 Tile = Callable[
     [Sequence[Float[Array, "nq 1"]], Sequence[Float[Array, "1 nk"]], Sequence[Float[Array, "nq nk"]]],
@@ -21,8 +21,6 @@ Tile = Callable[
 ]
 """From the columns of the locations and a start for each head to these plus the bias of every pair; elementwise
 operations only."""
-
-LOG2E = 1.4426950408889634
 
 
 @functools.singledispatch
@@ -44,7 +42,7 @@ def _(bias):
         r = r2 * jax.lax.rsqrt(jnp.where(r2 > 0, r2, 1.0))
         for of_heads in zip(bias.a, bias.b, bias.c, strict=True):
             each = zip(tiles, *of_heads, strict=True)
-            tiles = [t + a * jnp.exp2(-LOG2E * jnp.abs(b) * jnp.square(r - c)) for t, a, b, c in each]
+            tiles = [t + a * jnp.exp2(-LOG2_E * jnp.abs(b) * jnp.square(r - c)) for t, a, b, c in each]
         return tiles
 
     return added
@@ -54,7 +52,7 @@ def _(bias):
 def _(bias):
     def added(xq, xk, tiles):
         r2 = _squared_distance(xq, xk)
-        anchors = [jnp.exp2(-LOG2E * bias.sharpness * 4.0**s * r2) for s in range(0, len(bias.a), RUNGS)]
+        anchors = [jnp.exp2(-LOG2_E * bias.sharpness * 4.0**s * r2) for s in range(0, len(bias.a), RUNGS)]
         for of_heads, f in zip(bias.a, ladder(anchors), strict=False):
             tiles = [t + a * f for t, a in zip(tiles, of_heads, strict=True)]
         return tiles

@@ -62,6 +62,10 @@ def speed(
         check_folder(folder, "--folder")
     limits = {"seconds": seconds, "gigabytes": memory or _default_memory()}
     todo = list(harness.cells(wanted, largest, tables))
+    if not todo and "images" not in tables:
+        alone = next(harness.cells(wanted), None)
+        if alone is not None and not any(harness.cells(wanted, tables=tables)):
+            fail(f"`--row` {row} is in the table of images alone, not in {', '.join(tables)}: add `--table images`.")
     if not todo:
         smallest = min(max(size) for name in tables for size in timings.SIZES[name])
         fail(f"`--largest` {largest} leaves out every size of {', '.join(tables)}: the smallest is {smallest}.")

@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
@@ -13,6 +14,7 @@ from jaxtyping import Array, Float
 from numpyro.distributions import Distribution
 
 from ..arrays import floats
+from ..attention import DenseAttention
 from ..blocks import write_memories_in_threads
 from ..devices import as_here, cores_each, everywhere, local_mesh, on_first, split
 from ..likelihoods import marginals, noiseless, of_real_numbers
@@ -23,7 +25,7 @@ from .progress import Progress
 
 CHUNK, LARGE_CHUNK = 1024, 16_384
 """Targets per compiled call and device, CPUs and others: their intermediate values, not the request, set the memory.
-A GPU needs many targets to be busy."""
+A GPU needs many targets to be busy; where all logits are kept, memory does not allow them."""
 FAR = 1e6
 """The largest coordinates that models are asked about; their squares and products stay finite."""
 LARGE = 2048
@@ -214,7 +216,8 @@ def decode(
 ) -> Float[np.ndarray, "3 nt dy"]:
     """`moments` of any number of targets, chunk by chunk, on the devices of a mesh, where model and state are; several
     chunks side by side where a device has several CPU cores, which a single program does not fill."""
-    size = wide_bucket(-(-len(xt) // mesh.size), chunk(mesh)) * mesh.size
+    platform = mesh.devices.flat[0].platform
+    size = wide_bucket(-(-len(xt) // mesh.size), chunk_size(model, platform)) * mesh.size
     chunks = [xt[start : start + size] for start in range(0, max(len(xt), 1), size)]
 
     def answer(chunk):
@@ -228,9 +231,11 @@ def decode(
     return np.concatenate(found, axis=1)
 
 
-def chunk(mesh: Mesh) -> int:
+def chunk_size(model: AbstractNeuralProcess, platform: str) -> int:
     """Targets per compiled call and device."""
-    return CHUNK if mesh.devices.flat[0].platform == "cpu" else LARGE_CHUNK
+    parts = jax.tree.leaves(model, is_leaf=lambda part: isinstance(part, DenseAttention))
+    keeps_logits = any(isinstance(part, DenseAttention) for part in parts)
+    return CHUNK if keeps_logits or platform == "cpu" else LARGE_CHUNK
 
 
 def condition(model: AbstractNeuralProcess, context: Context) -> Any:
