@@ -58,8 +58,8 @@ def fused_attention(
     **On an H200** (`benchmarks/results/attention_gpu.md`; 131,072 queries and keys, 4 heads of 32, forward, the fastest
     shapes): 196 ms in float32 and 125 ms in bfloat16 with a geometric bias, 228 and 208 with TISA's five bases, 150 and
     50 without; the scan takes 470 to 900. Without a bias the vendor's own takes 37 ms in bfloat16. Errors against
-    float64: 1e-6 with full products, 9e-4 with TF32, 4e-3 in bfloat16. The default shapes take up to a sixth longer
-    than the fastest.
+    float64: 1e-6 with full products, 9e-4 with TF32, 4e-3 in bfloat16. At 32,768 the default shapes take up to a
+    sixth longer than the fastest.
     **Pitfalls:** GPUs before Ampere cannot run them. Pallas will drop Triton in a later version than JAX 0.12; versions
     from 0.11 on say so in a `DeprecationWarning`. Heads of other than 32 channels have not run on a GPU.
 
