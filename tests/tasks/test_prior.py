@@ -211,6 +211,21 @@ def test_two_designs_of_five_draw_targets_as_observations_are_drawn(places):
     assert 0.3 < share < 0.5
 
 
+def test_in_half_of_the_tasks_some_targets_lie_where_observations_do():
+    """To the bit, at observations alone: what is masked has places too."""
+    nc, seen = 60, 20
+    mask = jnp.arange(nc) < seen
+    draw = jax.jit(jax.vmap(lambda key, dx: draw_places(key, dx, mask, 50), in_axes=(0, None)))
+    for dx in (1, 2, 3):
+        xc, xt = (np.asarray(a) for a in draw(jr.split(jr.key(4), 200), jnp.array(dx)))
+        same = np.all(xt[:, :, None] == xc[:, None], axis=-1)
+        share = same[:, :, :seen].any(axis=2).mean(axis=1)
+        assert 0.35 < np.mean(share > 0.03) < 0.75  # on grids with repeats others do by chance
+        assert 0.15 < np.median(share[share > 0.03]) < 0.25
+        elsewhere = same[:, :, seen:].any(axis=2) & ~same[:, :, :seen].any(axis=2)
+        assert elsewhere.mean() < 0.03
+
+
 @pytest.fixture(scope="module")
 def lattices():
     """200 lattices of 60 observations in 150 places, for one, two and three axes."""

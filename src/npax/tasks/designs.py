@@ -14,10 +14,12 @@ def draw_places(
 ) -> tuple[Float[Array, "nc 3"], Float[Array, "nt 3"]]:
     """Locations of observations under a random design, and of targets; zero in the columns from `dx` on.
 
-    In two tasks of five targets are drawn as the observations are: other stations of the same network. Half of the
-    tasks of three coordinates lie on a sphere or a part of it, as longitudes and latitudes do (`coords="latlon"`).
+    In two tasks of five targets are drawn as the observations are: other stations of the same network. In half of the
+    tasks a fifth of the targets lie where there are observations, to the bit: who fits a model asks it there too. Half
+    of the tasks of three coordinates lie on a sphere or a part of it, as longitudes and latitudes do
+    (`coords="latlon"`).
     """
-    design, kind, targets, where, cap = jr.split(key, 5)
+    design, kind, targets, where, cap, again = jr.split(key, 6)
     round_the_globe = (dx == DX) & jr.bernoulli(where)
     seen = jnp.sum(mask.astype(jnp.float32))
     places = _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen)
@@ -25,7 +27,8 @@ def draw_places(
     xt = jnp.where(jr.bernoulli(kind, 0.4), alike, _draw_targets(targets, xc, mask, nt))
     on_sphere = _on_sphere(cap, xc, xt)
     used = (jnp.arange(DX) < dx).astype(xc.dtype)
-    return jnp.where(round_the_globe, on_sphere[0], xc) * used, jnp.where(round_the_globe, on_sphere[1], xt) * used
+    xc, xt = (jnp.where(round_the_globe, there, flat) * used for there, flat in zip(on_sphere, (xc, xt), strict=True))
+    return xc, _some_at(again, xc, mask, xt)
 
 
 def _draw_design(key, n, dx, seen):
@@ -46,6 +49,13 @@ def _draw_targets(key, xc, mask, n):
     width = jnp.exp(jr.uniform(reach, (n, 1), minval=jnp.log(0.01), maxval=jnp.log(0.5)))
     near = near + width * jr.normal(step, (n, DX))
     return jnp.where((jnp.arange(n) % 3 == 0)[:, None] & jnp.any(mask), near, uniform)
+
+
+def _some_at(key, xc, mask, xt):
+    """In half of the tasks, a fifth of the targets moved to places of observations."""
+    often, which, pick = jr.split(key, 3)
+    chosen = jr.bernoulli(which, 0.2, (len(xt), 1)) & jr.bernoulli(often) & jnp.any(mask)
+    return jnp.where(chosen, xc[jr.randint(pick, (len(xt),), 0, jnp.maximum(jnp.sum(mask), 1))], xt)
 
 
 def _uniform(key, n):

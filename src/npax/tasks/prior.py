@@ -92,7 +92,8 @@ class GPPrior(AbstractTasks):
     - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
     - context uniform, clustered, on grids with repeats, on lattices without, with holes, along bands, in blobs, in
       narrow boxes, half of those of three coordinates on spheres (`designs`); its size log-uniform or uniform, 0
-      included; targets in a box around it and close to it or, in two tasks of five, drawn as it is;
+      included; targets in a box around it and close to it or, in two tasks of five, drawn as it is; in half of the
+      tasks some of them at places of observations;
     - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are.
 
     Given what was drawn all is Gaussian, so the exact posterior of the targets comes with the task, at less cost
