@@ -1,6 +1,5 @@
 """Scan attention (KR2 §3.3): exact softmax attention with any bias, in blocks, in bounded memory."""
 
-from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -240,9 +239,8 @@ class ScanAttention(AbstractAttention):
         def scan(q, k, v):
             return _of_hidden(q, k, v, xk, bias, xq, mask, self.block)
 
-        from .fused import fusable, fused_attention, runs_here  # here, since it builds on this file
-
-        if self.block is not None or not (runs_here() and fusable(q, k, v, bias)):
+        if self.block is not None:
             return scan(q, k, v)
-        fused = partial(fused_attention, bias=bias, xq=xq, xk=xk, mask=mask)
-        return jax.lax.platform_dependent(q, k, v, cuda=fused, default=scan)
+        from .fused import fused_or  # here, since it builds on this file
+
+        return fused_or(scan, q, k, v, bias=bias, xq=xq, xk=xk, mask=mask)
