@@ -164,6 +164,24 @@ def test_importance_weights_need_a_sample(getkey):
         importance_weighted_nll(model, task, getkey(), 0)
 
 
+@pytest.mark.parametrize("what", ["xt", "yt", "mask_t"])
+def test_one_row_is_not_taken_for_all(what, getkey):
+    model = MODELS["cnp"](getkey())
+    task = npax.Task.of(*(jnp.zeros((3, n)) for n in (model.dx, model.likelihood.dy) * 2))
+    cut = eqx.tree_at(lambda task: getattr(task, what), task, replace_fn=lambda a: a[:1])
+    with pytest.raises(ValueError, match=r"must have a row for each of `mask_t`, [13]; got"):
+        nll(model, cut)
+
+
+def test_a_mask_is_of_booleans(getkey):
+    """Of 255 each target would count so often."""
+    model = MODELS["cnp"](getkey())
+    task = npax.Task.of(*(jnp.zeros((3, n)) for n in (model.dx, model.likelihood.dy) * 2))
+    bytes_ = eqx.tree_at(lambda task: task.mask_t, task, replace_fn=lambda a: 255 * a.astype(jnp.uint8))
+    with pytest.raises(TypeError, match="`mask_t` must be of True and False, got uint8: write `mask_t != 0`"):
+        nll(model, bytes_)
+
+
 def test_importance_weights_give_the_joint_likelihood(getkey):
     """With one sample its mean is the `elbo`; with many it is what draws given the context alone say."""
     model = MODELS["np"](jr.key(0))

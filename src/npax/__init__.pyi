@@ -71,3 +71,4 @@ from .pretrained import pretrained as pretrained
 from .serialise import load as load, save as save
 from .task import Task as Task
 from .training import FitResult as FitResult, finetune as finetune, fit as fit
+from .version import __version__ as __version__

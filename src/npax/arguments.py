@@ -1,16 +1,10 @@
 """Checks of arguments that classes share."""
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-
-
-def at_least_one(**sizes: int) -> None:
-    """**Raises** `ValueError` for the first of the arguments that is below 1."""
-    for name, value in sizes.items():
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
 
 
 def whole_number(least: int, **numbers: Any) -> None:
@@ -25,3 +19,26 @@ def true_or_false(**flags: Any) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool | np.bool):
             raise ValueError(f"`{name}` must be True or False, got {value!r}.")
+
+
+def widths(**layers: Any) -> None:
+    """**Raises** `TypeError` for the first argument that is no sequence; the network knows what its widths may be."""
+    for name, sizes in layers.items():
+        if not isinstance(sizes, Sequence):
+            raise TypeError(f"`{name}` must list the widths of its layers, such as (64, 64); got {sizes!r}.")
+
+
+def instance(kind: type | tuple[type, ...], **parts: Any) -> None:
+    """**Raises** `TypeError` for the first argument that is of another kind: a class, say, or a function."""
+    for name, part in parts.items():
+        if not isinstance(part, kind):
+            kinds = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
+            raise TypeError(f"`{name}` must be an instance of {kinds}; got {part!r}.")
+
+
+def booleans(**masks: Any) -> None:
+    """**Raises** `TypeError` for the first mask of something else: 255 would count 255 times."""
+    for name, mask in masks.items():
+        dtype = getattr(mask, "dtype", None) or np.asarray(mask).dtype
+        if not np.issubdtype(dtype, np.bool):
+            raise TypeError(f"`{name}` must be of True and False, got {dtype}: write `{name} != 0`.")

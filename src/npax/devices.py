@@ -59,6 +59,8 @@ def global_mesh(devices: Sequence[jax.Device] | None = None) -> Mesh:  # pyright
     **Raises:** `TypeError` for something else than devices; `ValueError` where none of them is this process's own, or
     they belong to several processes but not all.
     """
+    if isinstance(devices, jax.Device):
+        raise TypeError(f"`devices` must be a list of JAX's devices: write [{devices}].")
     devices = list(_unless_one_is_named(jax.devices) if devices is None else devices)
     if not all(isinstance(device, jax.Device) for device in devices):
         raise TypeError(f"`devices` must be a list of JAX's devices, such as `jax.devices('cpu')`; got {devices}.")

@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from numpyro.distributions import Normal, kl_divergence
 
-from .arguments import whole_number
+from .arguments import booleans, whole_number
 from .likelihoods import NoisyNormal, log_prob, marginals, noiseless
 from .models import (
     BNP,
@@ -241,7 +241,12 @@ def _posterior(model, task, xt, yt):
 
 
 def _visible(mask, *arrays):
-    """The arrays with zeros under the mask, so that junk there reaches neither values nor gradients."""
+    """The arrays with zeros under the mask, so that junk there reaches neither values nor gradients. **Raises** where
+    they have not as many rows: one row would be taken for all."""
+    booleans(mask_t=mask)
+    if any(a.shape[0] != mask.shape[0] for a in arrays):
+        rows = ", ".join(str(a.shape[0]) for a in arrays)
+        raise ValueError(f"A task's targets must have a row for each of `mask_t`, {mask.shape[0]}; got {rows}.")
     return tuple(jnp.where(mask[:, None], a, 0.0) for a in arrays)
 
 

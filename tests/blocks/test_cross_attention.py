@@ -80,6 +80,12 @@ def test_a_length_is_positive(scale):
         npax.LaplaceAttention(scale)
 
 
+def test_an_attention_of_other_locations_is_refused_when_the_model_is_made(getkey):
+    for attention in (npax.MultiHeadAttention(2, 24, key=getkey()), npax.DotProductAttention(2, 24, key=getkey())):
+        with pytest.raises(ValueError, match="made for locations of 2 columns, and `dx` is 1"):
+            npax.CNP(1, 1, size=24, attention=attention, key=getkey())
+
+
 def test_a_width_unlike_the_model_is_refused_when_it_is_made(getkey):
     for model in (npax.CNP, npax.NP):
         with pytest.raises(ValueError, match="reads representations of width 16 and the model's `size` is 24"):

@@ -1,5 +1,7 @@
 """Laws of every neural process."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -39,6 +41,9 @@ def test_wrong_shapes_are_refused_by_name(model, data):
     }.items():
         with pytest.raises(ValueError, match=words):
             jax.eval_shape(model.condition, *wrong)
+    for mask in (data.mask.astype(np.uint8) * 255, np.asarray(data.mask, np.float32)):
+        with pytest.raises(TypeError, match=f"`mask` must be of True and False, got {mask.dtype}: write `mask != 0`"):
+            jax.eval_shape(inspect.unwrap(type(model).condition), model, data.xc, data.yc, mask)
     with pytest.raises(ValueError, match="`xt` must have"):
         jax.eval_shape(lambda state, xt: model.predict(state, xt).mean, state, data.xt[:, :-1])
 

@@ -5,6 +5,7 @@ import inspect
 import json
 import re
 import tempfile
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 
@@ -307,9 +308,28 @@ def test_arguments_of_other_types_are_named(wrong, words):
         inspect.unwrap(npax.fit)(tiny(jr.key(0)), **{"tasks": Sines(), "steps": 3, "key": jr.key(0), **wrong})
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"key": jr.split(jr.key(0), 2)}, r"`key` must be one key, .*got an array key<fry>\[2\]"),
+        ({"key": np.zeros(2)}, r"`key` must be one key, .*got an array float64\[2\]"),
+        ({"resume": "no"}, "`resume` must be True or False, got 'no'"),
+        ({"checkpoint": 3}, "`checkpoint` must be the path of a folder, got 3"),
+        ({"save_every": "1"}, "`save_every` must be a number of seconds, at least 0; got '1'"),
+        ({"save_every": -1}, "`save_every` must be a number of seconds, at least 0; got -1"),
+        ({"model": lambda key: 3}, "`model` must be a function of a key that makes a model; it returned 3"),
+    ],
+)
+def test_arguments_that_cannot_be_are_named(wrong, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        inspect.unwrap(npax.fit)(**{"model": tiny, "tasks": Sines(), "steps": 3, "key": jr.key(0), **wrong})
+
+
 def test_names_are_no_devices():
     with pytest.raises(TypeError, match="`devices` must be a list of JAX's devices"):
         inspect.unwrap(devices.global_mesh)("cpu")
+    with pytest.raises(TypeError, match=r"`devices` must be a list of JAX's devices: write \["):
+        inspect.unwrap(devices.global_mesh)(jax.devices()[0])
 
 
 @pytest.mark.parametrize("shape", ["[1]", "[7]"])
@@ -319,6 +339,31 @@ def test_an_objective_of_several_numbers_is_refused(shape):
 
     with pytest.raises(ValueError, match=re.escape(f"one number for a task, got an array of the shape {shape}")):
         train(1, objective=objective)
+
+
+class Cut(npax.tasks.AbstractTasks):
+    """Tasks of which one array is another."""
+
+    what: str = eqx.field(static=True)
+    cut: Callable = eqx.field(static=True)
+
+    def sample(self, key):
+        task = Sines().sample(key)
+        return eqx.tree_at(lambda task: getattr(task, self.what), task, self.cut(getattr(task, self.what)))
+
+
+@pytest.mark.parametrize(
+    ("what", "cut", "words"),
+    [
+        ("yt", lambda a: a[:1], r"`xt`, `yt` and `mask_t` of a task must have the shapes .*got \[\d+, 1\], \[1, 1\]"),
+        ("mask_t", lambda a: a[:1], r"must have the shapes"),
+        ("xc", lambda a: a[:, 0], r"`xc`, `yc` and `mask_c` of a task must have the shapes \[n, dx\], \[n, dy\]"),
+        ("mask_c", lambda a: a.astype(jnp.uint8), "`mask_c` must be of True and False, got uint8"),
+    ],
+)
+def test_tasks_whose_arrays_do_not_belong_together_are_refused(what, cut, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        train(1, tasks=Cut(what, cut))
 
 
 def test_tasks_without_masks_are_refused():

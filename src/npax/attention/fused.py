@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..arguments import at_least_one
+from ..arguments import whole_number
 from ..bias import AbstractBias
 from ..bias.tile import tile
 from ._base import AbstractAttention
@@ -64,7 +64,7 @@ def fused_attention(
     **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
     """
     check_operands(q, k, v, bias, xq, xk, mask)
-    at_least_one(group=group)
+    whole_number(1, group=group)
     for name, size in (("block", block), ("step", step)):
         if size < 16 or size & (size - 1):
             raise ValueError(f"`{name}` must be a power of two from 16 on, got {size}.")

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arguments import whole_number
 from ..matmul import matmul
 
 
@@ -27,6 +28,7 @@ class RotaryCoordinates(eqx.Module):
     w: Float[Array, "heads pairs dx"]
 
     def __init__(self, heads: int, size: int, dx: int, *, low: float = 0.5, high: float = 24.0, key: PRNGKeyArray):
+        whole_number(1, heads=heads, size=size, dx=dx)
         if size % 2:
             raise ValueError(f"`size` must be even: channels are rotated in pairs; got {size}.")
         if not 0 < low <= high:

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..arguments import instance
 from ..bias import AbstractBias
 from ..blocks.heads import join_heads, split_heads
 from ..blocks.mlp import LayerNorm, Linear
@@ -58,6 +59,9 @@ class TokenAttention(AbstractTokenAttention):
         rotary: RotaryCoordinates | None = None,
         key: PRNGKeyArray,
     ):
+        instance(AbstractAttention, attention=attention)
+        if bias is not None:
+            instance(AbstractBias, bias=bias)
         q_key, k_key, v_key, o_key = jr.split(key, 4)
         inner = heads * head_size
         self.query = Linear(size, inner, use_bias=False, key=q_key)

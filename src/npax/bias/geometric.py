@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..arguments import at_least_one
+from ..arguments import whole_number
 from ._base import AbstractBias
 from .distance import squared_distance
 
@@ -29,7 +29,7 @@ class GeometricRBFBias(AbstractBias):
     sharpness: float = eqx.field(static=True)
 
     def __init__(self, heads: int, *, bases: int = 6, sharpness: float = 0.25, key: PRNGKeyArray):
-        at_least_one(heads=heads, bases=bases)
+        whole_number(1, heads=heads, bases=bases)
         if not sharpness > 0:
             raise ValueError(f"`sharpness` must be positive, got {sharpness}.")
         self.a = 0.5 * jr.normal(key, (heads, bases))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..arguments import at_least_one
+from ..arguments import whole_number
 from ._base import AbstractBias
 from .distance import distance
 from .exponential import exp2_nonpositive
@@ -32,7 +32,7 @@ class RBFNetworkBias(AbstractBias):
     c: Float[Array, "heads bases"]
 
     def __init__(self, heads: int, *, bases: int = 5, key: PRNGKeyArray):
-        at_least_one(heads=heads, bases=bases)
+        whole_number(1, heads=heads, bases=bases)
         self.a = 0.5 * jr.normal(key, (heads, bases))
         self.b = jnp.broadcast_to(jnp.geomspace(1.0, 256.0, bases), (heads, bases))
         self.c = jnp.zeros((heads, bases))

@@ -3,6 +3,7 @@ import functools
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from numbers import Integral
 from typing import ClassVar
 
 import equinox as eqx
@@ -190,7 +191,7 @@ class MLP(eqx.Module):
         activated: bool = False,
         key: PRNGKeyArray,
     ):
-        if min(sizes) < 1:
+        if not all(isinstance(size, Integral) and size >= 1 for size in sizes):
             raise ValueError(f"The widths of a network must be at least 1, got {[*sizes]}.")
         self.activation = GELU() if activation is None else activation
         keys = jr.split(key, len(sizes) - 1)

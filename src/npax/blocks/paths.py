@@ -9,8 +9,9 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
+from ..arguments import instance
 from ..attention.scan import ScanAttention
-from .cross_attention import AbstractCrossAttention, MultiHeadAttention
+from .cross_attention import AbstractCrossAttention, DotProductAttention, MultiHeadAttention
 from .masked import masked_mean
 from .mlp import MLP, ReLU
 from .stack import scan_blocks
@@ -22,6 +23,7 @@ class PointEncoder(eqx.Module):
 
     embed: MLP
     stack: TransformerBlock | None
+    dx: int = eqx.field(static=True)
 
     def __init__(
         self, dx: int, dy: int, hidden: tuple[int, ...], size: int, *, layers: int, heads: int, key: PRNGKeyArray
@@ -32,6 +34,7 @@ class PointEncoder(eqx.Module):
                 f"got layers={layers}, heads={heads}, size={size}."
             )
         e_key, s_key = jr.split(key)
+        self.dx = dx
         self.embed = MLP([dx + dy, *hidden, size], activation=ReLU(), locations=slice(0, dx), key=e_key)
         shape = {"heads": heads, "head_size": size // heads, "hidden": size, "attention": ScanAttention()}
         self.stack = transformer_stack(layers, size, **shape, key=s_key) if layers else None
@@ -60,12 +63,19 @@ class DeterministicPath(eqx.Module):
     attention: AbstractCrossAttention
 
     def __check_init__(self):
+        instance(AbstractCrossAttention, attention=self.attention)
         own = self.encoder.embed.layers[-1].weight.shape[1]
         if isinstance(self.attention, MultiHeadAttention) and (given := self.attention.value.weight.shape[0]) != own:
             raise ValueError(
                 f"The `attention` reads representations of width {given} and the model's `size` is {own}: "
                 "make both the same."
             )
+        if isinstance(self.attention, MultiHeadAttention | DotProductAttention):
+            given, own = self.attention.embed.layers[0].weight.shape[0], self.encoder.dx
+            if given != own:
+                raise ValueError(
+                    f"The `attention` was made for locations of {given} columns, and `dx` is {own}: make both the same."
+                )
 
     def memorise(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"]) -> Any:
         """What targets read of the context."""

@@ -108,6 +108,7 @@ def autoregressive_log_prob(
 
     Never to be compared with likelihoods of targets predicted one by one. **Cost:** as one sample per order.
     """
+    whole_number(1, orders=orders)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc, yt = _values(model, yc, xc, "yc", "xc"), _values(model, yt, xt, "yt", "xt")
     model = wide_enough(model, np.concatenate([xc, xt]))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Float
 
+from ..arguments import whole_number
 from ._base import AbstractLikelihood
 from .noisy import NoisyNormal
 
@@ -22,6 +23,7 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     min_std: float = eqx.field(static=True, default=1e-4)
 
     def __check_init__(self):
+        whole_number(1, dy=self.dy)
         check_floor(self.min_std)
 
     @property
@@ -49,6 +51,7 @@ class HomoscedasticGaussian(AbstractLikelihood):
         self.raw_std, self.dy, self.min_std = jnp.zeros(dy), dy, min_std
 
     def __check_init__(self):
+        whole_number(1, dy=self.dy)
         check_floor(self.min_std)
 
     @property
@@ -71,6 +74,7 @@ class FunctionAndNoise(AbstractLikelihood):
     min_std: float = eqx.field(static=True, default=1e-3)
 
     def __check_init__(self):
+        whole_number(1, dy=self.dy)
         check_floor(self.min_std)
 
     @property

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 
+from ..arguments import whole_number
 from ..linalg import cholesky_with_jitter
 from ._base import AbstractLikelihood
 from .gaussian import check_floor, positive
@@ -33,6 +34,7 @@ class JointGaussian(AbstractLikelihood):
     min_std: float = eqx.field(static=True, default=1e-4)
 
     def __check_init__(self):
+        whole_number(1, dy=self.dy, rank=self.rank)
         check_floor(self.min_std)
 
     @property

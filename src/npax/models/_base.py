@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
-from ..arguments import at_least_one as at_least_one
+from ..arguments import booleans, whole_number as whole_number, widths as widths
 from ..blocks import read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 
@@ -145,6 +145,8 @@ def _floats(beside, *arrays):
     """All of one precision, at least that of what they meet: weights, a state. Whole numbers too, lest a grid be laid
     out in whole steps."""
     arrays = [jnp.asarray(a) for a in arrays]
+    if any(jnp.iscomplexobj(a) for a in arrays):
+        raise TypeError("Coordinates and values must be real numbers, got complex ones: give both parts as columns.")
     dtypes = [a.dtype if jnp.issubdtype(a.dtype, jnp.inexact) else jnp.dtype(jnp.float32) for a in arrays]
     met = {leaf.dtype for leaf in jax.tree.leaves(beside) if eqx.is_inexact_array(leaf)}
     with jax.numpy_dtype_promotion("standard"):
@@ -153,7 +155,8 @@ def _floats(beside, *arrays):
 
 
 def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: str) -> None:
-    """**Raises** `ValueError` for a context (or targets) whose shapes are not `[n dx]`, `[n dy]` and `[n]`."""
+    """**Raises** `ValueError` for a context (or targets) whose shapes are not `[n dx]`, `[n dy]` and `[n]`; `TypeError`
+    for a mask of something else than booleans."""
     check_places(model, x, f"x{of}")
     if jnp.shape(y) != (len(x), model.likelihood.dy):
         raise ValueError(
@@ -162,6 +165,8 @@ def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: st
         )
     if mask is not None and jnp.shape(mask) != (len(x),):
         raise ValueError(f"`mask` must have the shape [{len(x)}], as long as `x{of}`; got {[*jnp.shape(mask)]}.")
+    if mask is not None:
+        booleans(mask=mask)
 
 
 def context_features(xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc dx+dy+1"]:

@@ -19,7 +19,7 @@ from ..blocks import (
     spread_over_locations,
 )
 from ..likelihoods import AbstractLikelihood, of_real_numbers
-from ._base import at_least_one, clean, gaussian_unless
+from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 
 
@@ -73,7 +73,9 @@ class BNP(AbstractLatentNeuralProcess):
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, size=size, decoder_layers=len(decoder))
+        whole_number(1, dx=dx, dy=dy, size=size)
+        widths(encoder=encoder, decoder=decoder)
+        whole_number(1, decoder_layers=len(decoder))
         if likelihood is not None and not of_real_numbers(likelihood):
             raise ValueError(
                 "A bootstrapping neural process makes values of residuals, which may be any real numbers; those of "

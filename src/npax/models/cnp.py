@@ -4,7 +4,7 @@ from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 
 class CNP(AbstractConditionalNeuralProcess):
@@ -45,7 +45,8 @@ class CNP(AbstractConditionalNeuralProcess):
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, size=size)
+        whole_number(1, dx=dx, dy=dy, size=size)
+        widths(encoder=encoder, decoder=decoder)
         e_key, d_key = jr.split(key)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)

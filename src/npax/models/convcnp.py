@@ -8,7 +8,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks import MLP, Grid, LayerNorm, Linear, SetConv, UNet
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 
 class OnGrid(NamedTuple):
@@ -85,7 +85,7 @@ class ConvCNP(AbstractConditionalNeuralProcess):
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, size=size, hidden=hidden, blocks=min(blocks, default=0))
+        whole_number(1, dx=dx, dy=dy, size=size, hidden=hidden, blocks=min(blocks, default=0))
         e_key, r_key, c_key, h_key = jr.split(key, 4)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.encode, self.read = SetConv(), SetConv()

@@ -12,7 +12,7 @@ from numpyro.distributions import Distribution
 
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 PATCH = 2
 """Nodes along each axis that the network takes as one."""
@@ -89,7 +89,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, sizes=min(sizes, default=0), blocks=min(blocks, default=0))
+        whole_number(1, dx=dx, dy=dy, sizes=min(sizes, default=0), blocks=min(blocks, default=0))
         f_key, u_key, h_key, z_key = jr.split(key, 4)
         self.likelihood = gaussian_unless(likelihood, dy)
         pixels, width = PATCH**dx, sizes[0]

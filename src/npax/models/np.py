@@ -8,7 +8,7 @@ from numpyro.distributions import Normal
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
-from ._base import at_least_one, clean, gaussian_unless
+from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 
 
@@ -62,7 +62,8 @@ class NP(AbstractLatentNeuralProcess):
         likelihood: AbstractLikelihood | None = None,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, size=size, latent=latent)
+        whole_number(1, dx=dx, dy=dy, size=size, latent=latent)
+        widths(encoder=encoder, decoder=decoder)
         e_key, l_key, h_key, d_key = jr.split(key, 4)
         points = lambda key: PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=key)  # noqa: E731
         self.path = DeterministicPath(points(e_key), UniformAttention() if attention is None else attention)

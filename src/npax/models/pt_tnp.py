@@ -19,11 +19,11 @@ from ..blocks import (
 from ..likelihoods import AbstractLikelihood
 from ._base import (
     AbstractConditionalNeuralProcess,
-    at_least_one,
     clean,
     context_features,
     gaussian_unless,
     target_features,
+    whole_number,
 )
 
 
@@ -75,8 +75,8 @@ class LBANP(AbstractConditionalNeuralProcess):
         hidden: int = 64,
         key: PRNGKeyArray,
     ):
-        at_least_one(
-            dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
+        whole_number(
+            1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
         )
         e_key, u_key, r_key, m_key, a_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
@@ -147,8 +147,8 @@ class PTTNP(AbstractConditionalNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        at_least_one(
-            dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
+        whole_number(
+            1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
         )
         e_key, u_key, r_key, w_key, h_key = jr.split(key, 5)
         attention = ScanAttention() if attention is None else attention

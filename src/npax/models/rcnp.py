@@ -7,7 +7,7 @@ from jaxtyping import PRNGKeyArray
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 
 class RCNP(AbstractConditionalNeuralProcess):
@@ -47,7 +47,7 @@ class RCNP(AbstractConditionalNeuralProcess):
         block: int = 2**11,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, size=size, block=block)
+        whole_number(1, dx=dx, dy=dy, size=size, block=block)
         e_key, d_key = jr.split(key)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.encoder = MLP([dx + dy, *encoder, size], activation=ReLU(), locations=slice(0, dx), key=e_key)

@@ -17,7 +17,7 @@ from ..blocks import (
     te_stack,
 )
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 
 class PseudoLocations(eqx.Module):
@@ -103,8 +103,8 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         block: int = 2**11,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, block=block)
-        at_least_one(size=size, heads=heads, head_size=head_size)
+        whole_number(1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, block=block)
+        whole_number(1, size=size, heads=heads, head_size=head_size)
         e_key, u_key, v_key, t_key, r_key, w_key, l_key, h_key, z_key = jr.split(key, 9)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)

@@ -4,7 +4,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..blocks import MLP, LayerNorm, TEBlock, away_from_zero, read_located, scan_blocks, te_stack
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean, gaussian_unless
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 
 class TETNP(AbstractConditionalNeuralProcess):
@@ -57,7 +57,7 @@ class TETNP(AbstractConditionalNeuralProcess):
         block: int = 2**11,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, block=block)
+        whole_number(1, dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, block=block)
         e_key, t_key, s_key, l_key, h_key, z_key = jr.split(key, 6)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)

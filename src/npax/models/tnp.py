@@ -9,11 +9,11 @@ from ..likelihoods import AbstractLikelihood
 from ._base import (
     AbstractConditionalNeuralProcess,
     AbstractTokenStack,
-    at_least_one,
     clean,
     context_features,
     gaussian_unless,
     target_features,
+    whole_number,
 )
 
 
@@ -58,7 +58,7 @@ class TNPD(AbstractTokenStack):
         hidden: int = 256,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
+        whole_number(1, dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, s_key, h_key = jr.split(key, 3)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)
@@ -110,7 +110,7 @@ class EQTNP(AbstractConditionalNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
+        whole_number(1, dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, c_key, t_key, h_key = jr.split(key, 4)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = MLP([dx + dy + 1, 4 * size, 2 * size, size], locations=slice(0, dx), key=e_key)

@@ -18,7 +18,7 @@ from ..bias import AbstractBias
 from ..blocks import MLP, KRBlock, LayerNorm, Linear, spread_over_locations
 from ..blocks.mlp import constant_beside
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractTokenStack, at_least_one, gaussian_unless
+from ._base import AbstractTokenStack, gaussian_unless, whole_number
 
 M = TypeVar("M")
 ReadsTokens = AbstractAttention | AbstractTokenAttention
@@ -78,7 +78,7 @@ class TNPKR(AbstractTokenStack):
         hidden: int = 256,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
+        whole_number(1, dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
         o_key, l_key, v_key, c_key, b_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         self.likelihood = gaussian_unless(likelihood, dy)

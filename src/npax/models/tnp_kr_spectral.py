@@ -11,7 +11,7 @@ from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
 from ..blocks import MLP, Linear, write_memories
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, at_least_one, clean
+from ._base import AbstractConditionalNeuralProcess, clean, whole_number
 from .tnp_kr import TNPKR
 
 
@@ -73,7 +73,7 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        at_least_one(dx=dx, dy=dy, terms=terms, frequencies=frequencies)
+        whole_number(1, dx=dx, dy=dy, terms=terms, frequencies=frequencies)
         if frequencies < terms:
             raise ValueError(f"`frequencies` must be at least `terms`, {terms}, got {frequencies}.")
         if not length > 0:

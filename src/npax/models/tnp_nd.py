@@ -30,6 +30,8 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     dy: int = eqx.field(static=True)
 
     def __init__(self, dx: int, dy: int, *, rank: int = 16, key: PRNGKeyArray, **shape):
+        if "likelihood" in shape:
+            raise TypeError("`TNPND` takes no `likelihood`: its own is `JointGaussian(dy, rank)`.")
         self.tokens = TNPD(dx, dy, likelihood=JointGaussian(dy, rank), **shape, key=key)
         self.dx, self.dy = dx, dy
 

@@ -1,10 +1,14 @@
 """What the arguments of `fit` may be."""
 
+import os
+from numbers import Real
+
 import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
 
+from ..arguments import true_or_false
 from ..models import AbstractNeuralProcess
 from ..task import Task
 from ..tasks import Curriculum
@@ -25,6 +29,12 @@ def check_run(model, tasks, counts, key, optimizer):
     if not isinstance(key, jax.Array | np.ndarray):
         example = key if isinstance(key, int | np.integer) else 0
         raise TypeError(f"`key` must be a key, such as `jax.random.key({example})`; got {key!r}.")
+    try:
+        one = jr.key_data(key).ndim == 1
+    except TypeError:  # JAX knows what a key is
+        one = False
+    if not one:
+        raise ValueError(f"`key` must be one key, such as `jax.random.key(0)`; got an array {key.dtype}{[*key.shape]}.")
     drawn = not isinstance(model, AbstractNeuralProcess)
     if counts["seeds"] > 1 and not drawn:
         raise ValueError(
@@ -39,6 +49,15 @@ def check_run(model, tasks, counts, key, optimizer):
             f"`optimizer` must be an optax transformation, such as `npax.training.adamw({counts['steps']}, 1e-3)`; got "
             f"{optimizer!r}."
         )
+
+
+def check_saving(checkpoint, resume, save_every):
+    """**Raises** where the folder is no path, the flag neither True nor False, or the seconds no number."""
+    true_or_false(resume=resume)
+    if not (checkpoint is None or isinstance(checkpoint, str | os.PathLike)):
+        raise TypeError(f"`checkpoint` must be the path of a folder, got {checkpoint!r}.")
+    if isinstance(save_every, bool) or not isinstance(save_every, Real) or not save_every >= 0:
+        raise ValueError(f"`save_every` must be a number of seconds, at least 0; got {save_every!r}.")
 
 
 def check_functions(objective, evaluate, evaluate_every):

@@ -25,7 +25,7 @@ from ..models import AbstractNeuralProcess
 from ..tasks import AbstractTasks, Curriculum, Stage
 from ..warn import warn
 from .checkpoint import read_checkpoint, write_checkpoint
-from .checks import check_drawn, check_functions, check_run
+from .checks import check_drawn, check_functions, check_run, check_saving
 from .lapack import without_deadlock
 from .optimizers import muon
 from .program import Chunk, forget_if_many, run, start
@@ -126,6 +126,7 @@ def fit(
     counts = {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}
     counts |= {} if evaluate_every is None else {"evaluate_every": evaluate_every}
     check_run(model, tasks, counts, key, optimizer)
+    check_saving(checkpoint, resume, save_every)
     check_functions(objective, evaluate, evaluate_every)
     steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
     part = chunk if evaluate_every is None else math.gcd(chunk, evaluate_every)

@@ -35,7 +35,7 @@ def start(
     """Before the first step; `drawn`: `model` is a function of a key, and seeds start elsewhere."""
 
     def one(key):
-        module = model(key) if drawn else model
+        module = _made(model, key) if drawn else model
         opt_state = optimizer.init(eqx.filter(module, eqx.is_inexact_array))
         return module, opt_state
 
@@ -45,6 +45,13 @@ def start(
         module, opt_state = eqx.filter_vmap(one)(jr.split(key, seeds))
     skipped = jnp.zeros((seeds,) if seeds > 1 else (), jnp.int32)
     return TrainState(module, opt_state, jnp.zeros((), jnp.int32), skipped)
+
+
+def _made(model, key):
+    made = model(key)
+    if not hasattr(made, "condition") and not jax.tree.leaves(eqx.filter(made, eqx.is_inexact_array)):
+        raise TypeError(f"`model` must be a function of a key that makes a model; it returned {made!r}.")
+    return made
 
 
 class Chunk(NamedTuple):

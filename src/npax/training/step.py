@@ -10,6 +10,7 @@ import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..arguments import booleans
 from ..blocks import unrolled
 from ..devices import AXIS, cores_each
 from ..matmul import summed_over_tasks
@@ -91,6 +92,14 @@ def _check_columns(model, tasks):
     for name in ("mask_c", "mask_t"):
         if getattr(tasks, name) is None:
             raise ValueError(f"The tasks have no `{name}`: give an array of `True`, one for each point.")
+        booleans(**{name: getattr(tasks, name)})
+    for of in "ct":
+        shapes = [getattr(tasks, name + of).shape[1:] for name in ("x", "y", "mask_")]
+        if [len(shape) for shape in shapes] != [2, 2, 1] or len({shape[0] for shape in shapes}) > 1:
+            raise ValueError(
+                f"`x{of}`, `y{of}` and `mask_{of}` of a task must have the shapes [n, dx], [n, dy] and [n], a row for "
+                f"each point; got {', '.join(str([*shape]) for shape in shapes)}."
+            )
     for name, there, taken in (("x", tasks.xc, model.dx), ("y", tasks.yc, model.likelihood.dy)):
         if there.shape[-1] != taken:
             raise ValueError(
