@@ -478,7 +478,7 @@ def test_dates_and_text_of_tables_of_other_libraries_are_refused(small, rng):
     reg.fit(Frame(numbers), y)
     with pytest.raises(ValueError, match=r"holds dates or durations \(columns 'time'\)"):
         reg.fit(Frame({**numbers, "time": np.arange("2020-01-01", "2020-01-06", dtype="M8[D]")}), y)
-    with pytest.raises(ValueError, match=r"must be numbers: .*\(columns kind\)"):
+    with pytest.raises(ValueError, match="column 'kind' of `X` must be numbers"):
         reg.fit(Frame({**numbers, "kind": list("abcde")}), y)
 
 

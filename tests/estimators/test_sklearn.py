@@ -1,6 +1,7 @@
 import importlib
 import pickle
 import re
+from functools import partial
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import numpy as np
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
@@ -74,6 +76,58 @@ def test_counts_are_not_standardised(strategy, rng):
         assert np.allclose(mean, as_they_are.predict(scaled[:7]), rtol=1e-3)
         samples = reg.sample_y(X[:7], 4)
         assert np.array_equal(samples, np.round(samples)) and (samples >= 0).all()
+
+
+@pytest.fixture
+def of_counts():
+    return untrained(lambda key: npax.CNP(2, 1, encoder=(16,), size=16, decoder=(16,), likelihood=Counts(), key=key))
+
+
+def test_samples_of_counts_are_not_gaussian(of_counts, rng):
+    X, y = rng.uniform(0, 10, (60, 2)), rng.poisson(20.0, 60)
+    with pytest.raises(ValueError, match="Samples in tiles are Gaussian, and Counts, the likelihood of the model"):
+        npax.NeuralProcessRegressor(of_counts, strategy="tiled").fit(X, y).sample_y(X[:3])
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.5])
+def test_values_that_cannot_be_observed_are_refused(of_counts, rng, value):
+    X, y = rng.uniform(0, 10, (60, 2)), rng.poisson(20.0, 60).astype(float)
+    reg = npax.NeuralProcessRegressor(of_counts).fit(X, y)
+    y[7] = value
+    with pytest.raises(ValueError, match=rf"values that Counts, .* cannot observe, such as \[{value}\]"):
+        reg.fit(X, y)
+    with pytest.raises(ValueError, match="cannot observe"):
+        reg.update(X, np.stack([y, y], axis=1)[:, 0])
+
+
+def test_a_model_without_a_noiseless_function_says_so(of_counts, rng):
+    """Its standard deviations would be taken for those of a rate."""
+    X, y = rng.uniform(0, 10, (60, 2)), rng.poisson(20.0, 60)
+    reg = npax.NeuralProcessRegressor(of_counts).fit(X, y)
+    std = reg.predict(X[:3], return_std=True)[1]
+    for ask in (partial(reg.predict, return_std=True), partial(reg.predict_quantiles, q=[0.1]), reg.sample_y):
+        with pytest.warns(UserWarning, match="`include_noise=False` changes nothing: .* Counts, does not"):
+            found = ask(X[:3], include_noise=False)
+    assert np.array_equal(found[:, 0] >= 0, [True] * 3)
+    assert len(reg.predict(X[:3], include_noise=False)) == 3, "no warning where no deviation is asked for"
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(n=y)
+    grid = xr.Dataset(coords={"a": [1.0, 2.0], "b": [3.0]})
+    for target in (table.drop(columns="n")[:3], grid):
+        with pytest.warns(UserWarning, match="`include_noise=False` changes nothing"):
+            out = npax.interpolate(
+                table, target, x=["a", "b"], y="n", coords="planar", model=of_counts, include_noise=False
+            )
+    assert out.n_std.shape == (2, 1) and np.isfinite(std).all()
+
+
+@pytest.mark.parametrize("as_object", [False, True])
+def test_text_is_no_number(reg, data, as_object):
+    X, y, _ = data
+    text = X.astype(str).astype(object) if as_object else X.astype(str)
+    with pytest.raises(ValueError, match="`X` must be numbers, got '"):
+        reg.fit(text, y)
+    with pytest.raises(ValueError, match="`y` must be numbers, got '"):
+        reg.fit(X, y.astype(str))
 
 
 def test_scikit_learns_own_checks():
@@ -210,7 +264,7 @@ def test_tables_keep_names(reg, data):
     assert reg.score_report(table, pd.Series(y)) == clone(reg).fit(X, y).score_report(X, y)
     with pytest.raises(ValueError, match="feature names"):
         reg.predict(pd.DataFrame(Xs, columns=["north", "east"]))
-    with pytest.raises(ValueError, match=r"must be numbers.*columns town"):
+    with pytest.raises(ValueError, match="column 'town' of `X` must be numbers, got"):
         reg.fit(pd.DataFrame({"town": ["Oslo", "Bergen"], "east": [0.0, 1.0]}), [1.0, 2.0])
 
 
@@ -254,7 +308,7 @@ def test_missing_values_are_counted_or_refused(reg, data):
         (np.array([[0.0], [np.nan]]), np.zeros(2), "contains NaN"),
         (np.array([[0.0], [np.inf]]), np.zeros(2), "contains NaN or infinity"),
         (np.array([["a"], ["b"]]), np.zeros(2), "must be numbers"),
-        (np.zeros((2, 1)), np.array(["a", "b"]), "must be numbers|numeric"),
+        (np.zeros((2, 1)), np.array(["a", "b"]), "`y` must be numbers"),
         (np.zeros((2, 4)), np.zeros(2), "up to 3 coordinates, got 4"),
     ],
 )

@@ -15,6 +15,30 @@ def test_near_ones_are_the_nearest_and_far_ones_lie_beyond(rng):
     assert distance[-1] > 3 * distance[near - 1]
 
 
+@pytest.mark.parametrize("n", [2_000, 100_000])
+def test_what_lies_around_a_gap_is_seen_on_all_sides(rng, n):
+    points = rng.uniform(-1, 1, (n, 2))
+    points = points[np.linalg.norm(points, axis=1) > 0.4]
+    place = np.array([0.15, 0.08])
+    nearest = np.argsort(np.linalg.norm(points - place, axis=1))[:128]
+    by = {"seen": Neighbours(points, 128)(place), "nearest": nearest}
+    sides = {name: np.bincount(_quadrant(points[index] - place), minlength=4) for name, index in by.items()}
+    assert sides["seen"].min() >= max(128 // 20, 3 * sides["nearest"].min())
+    assert set(nearest[:32]) <= set(by["seen"])
+    assert np.linalg.norm(points[by["seen"]] - place, axis=1).max() < 4.1 * np.linalg.norm(points[nearest[0]] - place)
+
+
+def test_between_clusters_each_of_them_is_seen(rng):
+    middles = np.array([[1, 1, 1], [-1, 1, 0], [1, -1, 0.5], [-1, -1, 1], [0, 0, -1]], float)
+    points = np.repeat(middles, 400, axis=0) + 0.03 * rng.normal(size=(2000, 3))
+    seen = Neighbours(points, 128)(np.array([0.3, 0.2, 0.1]))
+    assert np.bincount(seen // 400, minlength=5).min() >= 128 // 20
+
+
+def _quadrant(away):
+    return (away > 0) @ [1, 2]
+
+
 @given(n=st.integers(1, 3000), size=st.integers(1, 40), seed=st.integers(0, 5))
 def test_as_many_as_asked_and_none_twice(n, size, seed):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """What may be standardised: where any real number can be observed."""
 
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 import pytest
 
@@ -12,6 +13,8 @@ from npax.likelihoods import (
     HomoscedasticGaussian,
     JointGaussian,
     of_real_numbers,
+    possible,
+    tells_noise,
 )
 
 
@@ -49,6 +52,20 @@ class Own(AbstractLikelihood):
 )
 def test_real_numbers_may_be_shifted_and_scaled(likelihood):
     assert of_real_numbers(likelihood)
+
+
+def test_function_and_noise_are_told_apart_by_one_likelihood():
+    others = HeteroscedasticGaussian(2), HomoscedasticGaussian(1), Categorical(3), Own(kind=dist.Poisson)
+    assert tells_noise(FunctionAndNoise(1)) and not any(map(tells_noise, others))
+
+
+def test_what_can_be_observed():
+    y = np.array([[0.0, 3.0], [1.0, -1.0], [0.5, 2.0], [7.0, np.nan]])
+    assert possible(Own(kind=dist.Poisson), y).tolist() == [True, False, False, False]
+    assert possible(Own(kind=dist.LogNormal), y).tolist() == [False, False, True, False]
+    assert possible(HeteroscedasticGaussian(2), y).tolist() == [True, True, True, False]
+    classes = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 1.0], [0.2, 0.3, 0.5]])
+    assert possible(Categorical(3), classes).tolist() == [True, False, True]
 
 
 @pytest.mark.parametrize(

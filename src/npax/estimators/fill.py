@@ -20,6 +20,7 @@ from ..warn import warn
 from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
 from .grid import moment_attributes, refuse_taken, require, xarray
+from .likelihood import warn_of_noise
 from .missing import refuse_marks, refuse_undecoded
 from .scale import warn_of_no_scale
 
@@ -84,9 +85,11 @@ def fill_gaps(
     here: the ends are neighbours, or, as 0 and 360 degrees, the same.) All that is NaN is a gap, land in an ocean too:
     `filled.where(ocean)` leaves it out. What is hidden is taken to be like what is seen: where gaps have to do with the
     values, as clouds that gather over warm ground, means are off and intervals too narrow. (Values beside the gaps that
-    differ from those farther away tell.) Where all that is seen of a picture is one value, nothing says how large
-    deviations are: they are taken to be about 1, with a warning. For scattered data, uneven grids and other places
-    than the pixels, `npax.interpolate`.
+    differ from those farther away tell.) At pixels that are seen, where it was not trained, intervals are too narrow:
+    where noise is 0.3 of the field's deviation, those of 95 % hold 70 % of new observations and 72 % of the noiseless
+    field, where it is as strong 84 and 81 %; in gaps 91 % and nearly all. Where all that is seen of a picture is one
+    value, nothing says how large deviations are: they are taken to be about 1, with a warning. For scattered data,
+    uneven grids and other places than the pixels, `npax.interpolate`.
 
     **Warns** of infinite pixels, which are gaps too.
 
@@ -107,6 +110,7 @@ def fill_gaps(
     for dim in dims:
         _check_even(field, dim)
     net = _network(model)
+    warn_of_noise(net.likelihood, include_noise)
     whole_number(0, finetune=finetune)
     if finetune:
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model

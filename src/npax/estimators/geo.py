@@ -18,6 +18,7 @@ from .dates import refuse_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .grid import Grid, moment_attributes, points, refuse_taken, require
+from .likelihood import warn_of_noise
 from .missing import refuse_missing
 from .sklearn import NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
@@ -62,7 +63,8 @@ def interpolate(
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
-    - `include_noise`: standard deviation of a new observation, or of the noiseless function.
+    - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
+      apart, as the pretrained ones do).
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
     - `store`: a folder to write a gridded prediction to, block by block, as Zarr (format 3; the name usually ends in
       `.zarr`). Grids of any size take the memory of one block of 65,536 places. After whatever ends the process the
@@ -131,6 +133,7 @@ def interpolate(
     reg.fit(places, values, finetune=finetune, gaps=gaps)
     if grid is None:
         return _at_points(reg, target, x, ys, include_noise)
+    warn_of_noise(reg.model_.likelihood, include_noise)
     _look_around(reg, grid)
     return _on_grid(reg, grid, ys, attributes, include_noise, store)
 

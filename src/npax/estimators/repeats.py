@@ -20,7 +20,7 @@ def warn_of_repeats(dataset: Any, x: list[Hashable], ys: list[Hashable]) -> None
         warn(
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
             "observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
-            f"(`.mean({list(others)})`), by which the noiseless function is known better.",
+            f"(`.mean({list(others)})`), by which the noiseless function is known better at other places.",
         )
 
 
@@ -31,7 +31,8 @@ def warn_of_same_places(table: Any, x: list[Hashable], ys: list[Hashable]) -> No
     if places >= REPEATS and n >= REPEATS * places:
         warn(
             f"`observations` has {n:,} rows at {places:,} places. Where they differ in something else, such as time, "
-            "name it in `x`. Where they are repeats, average them first, which makes predictions of the noiseless "
-            f"function better and surer: `observations.groupby({x}, as_index=False)[{ys}].mean()` (the noise is that "
-            "of averages then).",
+            "name it in `x`. Where they are repeats, and other places are asked for, average them first, which makes "
+            "predictions of the noiseless function better and surer: "
+            f"`observations.groupby({x}, as_index=False)[{ys}].mean()` (the noise is that of averages then). For these "
+            "very places leave them as they are.",
         )

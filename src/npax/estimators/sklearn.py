@@ -23,6 +23,7 @@ from ..warn import warn
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
+from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing
 from .scale import warn_of_no_scale
 
@@ -162,7 +163,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """The mean at the rows of `X`, and with it the standard deviation or the joint covariance if asked for.
 
-        **Arguments:** `include_noise`: of a new observation (True) or of the noiseless function.
+        **Arguments:** `include_noise`: of a new observation (True) or of the noiseless function, where the model's
+        likelihood tells them apart (`FunctionAndNoise`, that of the pretrained models; a warning says where not).
 
         **Returns:** `mean`, `(mean, std)` or `(mean, cov)`. Of the shape of `y`: `mean` and `std [n]` or `[n dy]`;
         `cov [n n]` or `[n n dy]`; its cost and its limit on `n` are those of `npax.inference.covariance`.
@@ -174,6 +176,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         predictor = self._predictor(1 if return_cov else len(X))
         prediction = predictor(X)
         mean = self._like_y(prediction.mean)
+        if return_std or return_cov:
+            warn_of_noise(self.model_.likelihood, include_noise)
         if return_std:
             return mean, self._like_y(prediction.std(include_noise))
         if return_cov:
@@ -191,6 +195,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
             raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q}.")
         X = self._targets(X)
+        warn_of_noise(self.model_.likelihood, include_noise)
         prediction = self._predictor(len(X))(X)
         mean, std = prediction.mean, prediction.std(include_noise)
         quantiles = mean[..., None] + std[..., None] * ndtri(np.atleast_1d(levels))
@@ -204,8 +209,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         where they are 1,100; 1, 4, 16 or a multiple of 64 samples are drawn, and those asked for are returned. Of the
         tiled strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows. The
         estimator's `progress` shows a bar.
+
+        **Raises** `ValueError` in tiles for models of counts, classes and whatever else may not be any real number:
+        samples in tiles are Gaussian.
         """
         X = self._targets(X)
+        warn_of_noise(self.model_.likelihood, include_noise)
         seed = self.random_state if random_state is None else random_state
         most = np.iinfo(np.int32).max
         drawn = seed.integers(most) if isinstance(seed, np.random.Generator) else check_random_state(seed).randint(most)
@@ -214,7 +223,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._like_y(np.moveaxis(samples, 0, -1))
 
     def score_report(self, X, y) -> dict[str, float]:
-        """RMSE, MAE, negative log-likelihood, CRPS, 95 % coverage and interval score on held-out observations."""
+        """RMSE, MAE, negative log-likelihood, CRPS, 95 % coverage and interval score on held-out observations.
+
+        But for the first two those of the normal distribution with the predicted mean and standard deviation, also
+        where the model predicts another, such as counts: `npax.objectives.nll` has its own likelihood.
+        """
         from ..metrics import score_report
 
         check_is_fitted(self)
@@ -269,19 +282,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, *y = map(_unmasked, (X, *y))
         for name, given in zip(("`X`", "`y`"), (X, *y), strict=False):
             refuse_dates_in(given, name)
+            _refuse_text(given, name)
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
             if "contains NaN" in str(error) or "contains infinity" in str(error):
                 values = check_array(X, dtype="float64", ensure_all_finite=False)
                 refuse_missing(values, getattr(X, "columns", range(values.shape[1])), "`X`")
-            if "could not convert" not in str(error):
-                raise
-            text = [str(name) for name in getattr(X, "columns", ()) if np.asarray(X[name]).dtype.kind in "OSU"]
-            where = f" (columns {', '.join(text)})" if text else ""
-            raise ValueError(
-                f"`X` and `y` must be numbers: {error}{where}. Encode text as numbers or leave it out."
-            ) from error
+            raise
 
     @contextlib.contextmanager
     def _as_before_if_it_fails(self):
@@ -295,6 +303,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise
 
     def _keep(self, X, y):
+        refuse_impossible(self.model_.likelihood, y.reshape(len(y), -1))
         system = coordinates(self.coords_)
         positions = system.positions(X)
         self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
@@ -326,6 +335,17 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 def _unmasked(a: Any) -> Any:
     """An array, what is masked in it being missing."""
     return floats(a) if np.ma.isMaskedArray(a) else a
+
+
+def _refuse_text(given: Any, name: str) -> None:
+    """**Raises** `ValueError` for text, also where it could be read as numbers."""
+    columns = {f"column {c!r} of {name}": given[c] for c in getattr(given, "columns", ())} or {name: given}
+    for where, column in columns.items():
+        values = np.asarray(column)
+        texts = values.ravel() if values.dtype.kind in "OSU" else ()
+        text = next((str(value) for value in texts if isinstance(value, str | bytes)), None)
+        if text is not None:
+            raise ValueError(f"{where} must be numbers, got {text!r}. Convert it, encode it or leave it out.")
 
 
 def _model(model, normalize):

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 
 from ..arguments import whole_number
+from ..likelihoods import of_real_numbers
 from .autoregressive import sample
 from .buckets import bucket, pad
 from .grids import wide_enough
@@ -84,6 +85,11 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     """
     whole_number(1, n_samples=n)
     if isinstance(predictor, Tiled):
+        if not of_real_numbers(predictor.model.likelihood):
+            raise ValueError(
+                f"Samples in tiles are Gaussian, and {type(predictor.model.likelihood).__name__}, the likelihood of "
+                'the model, is not of any real number. Choose `strategy="exact"`.'
+            )
         prediction = predictor(x)
         unit = _unit(prediction)
         cov = _covariance(predictor, x, prediction, unit, include_noise)

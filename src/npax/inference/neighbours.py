@@ -5,8 +5,12 @@ import bisect
 import numpy as np
 from scipy.spatial import KDTree
 
+from .spread import Spread
+
 LEVELS = ((8, 1 / 4), (64, 1 / 8))
 """Of each level: one observation in how many it holds, and its share of what is seen."""
+GAP = 0.5
+"""In a gap the nearest observation is farther away than this share of the distance to the last of the nearest ones."""
 REPEATS = 32
 """Of one place no more than this share of what is seen, unless there are too few places."""
 
@@ -14,7 +18,8 @@ REPEATS = 32
 class Neighbours:
     """The observations seen from a place: most are the nearest ones; the others come from random eighths and
     sixty-fourths of all, each the nearest beyond those of the level before. So what lies around a gap, and the course
-    of the field at large, are seen too, at the price of few observations.
+    of the field at large, are seen too, at the price of few observations. In a gap the nearest ones may lie on one
+    side, or in one of several clusters: there they are chosen by `Spread`.
 
     Up to `size` observations are seen all; a level of fewer than `size` is left out, for more of the nearest. Of many
     observations at one place (a station's record of years) some at random count, and no others: the next places are to
@@ -37,10 +42,13 @@ class Neighbours:
                 self.levels.append((kept, KDTree(points[kept]), count))
         self.near = self.count - sum(count for *_, count in self.levels)
         self.tree, self.total = KDTree(points[self.counted]), len(points)
+        self.spread = Spread(points, order, self.count) if self.count < len(order) else None
+        self.gap = max(GAP, 2 * self.near ** (-1 / points.shape[1]))  # of many columns even the nearest is far away
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Indices `[*places count]`, ascending, of the observations seen from each of the `places [*places d]`."""
-        _, nearest = self._nearest(self.tree, places, self.near)
+        distance, nearest = self._nearest(self.tree, places, self.near)
+        in_gap = distance[..., 0] > self.gap * distance[..., -1]
         seen = self.counted[nearest]
         for kept, tree, count in self.levels:
             distance, found = self._nearest(tree, places, seen.shape[-1] + count)
@@ -49,6 +57,8 @@ class Neighbours:
                 ..., :count
             ]
             seen = np.concatenate([seen, np.take_along_axis(found, beyond, axis=-1)], axis=-1)
+        if self.spread is not None and in_gap.any():
+            seen[in_gap] = self.spread(places[in_gap])
         return np.sort(seen, axis=-1)
 
     def distance(self, place: np.ndarray, rank: int) -> float:

@@ -1,24 +1,48 @@
 """What values a likelihood is of."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
-from numpyro.distributions import constraints
+import numpy as np
+from jaxtyping import Bool, Float
+from numpyro.distributions import Distribution, constraints
 
 from ._base import AbstractLikelihood
+from .noisy import noiseless
 
 
 def of_real_numbers(likelihood: AbstractLikelihood) -> bool:
     """Whether any real number can be observed, so that values may be shifted and scaled before a model sees them and
     its predictions back again. Counts, classes, shares and amounts may not: what the support of the distribution says.
     """
-    supports = []
-
-    def predicted(raw):
-        supports.append(likelihood(raw).support)
-        return raw
-
-    jax.eval_shape(predicted, jax.ShapeDtypeStruct((1, likelihood.size), jnp.float32))
-    support = supports[0]
+    support = _asked(likelihood, lambda distribution: distribution.support)
     while hasattr(support, "base_constraint"):  # of vectors with independent entries
         support = support.base_constraint
     return support is None or isinstance(support, type(constraints.real))
+
+
+def tells_noise(likelihood: AbstractLikelihood) -> bool:
+    """Whether it tells the noiseless function from a new observation; if not, `noiseless` leaves all as it is."""
+    return _asked(likelihood, lambda distribution: noiseless(distribution) is not distribution)
+
+
+def possible(likelihood: AbstractLikelihood, y: Float[np.ndarray, "n dy"]) -> Bool[np.ndarray, " n"]:
+    """Which rows of `y` can be observed at all: counts are no fractions and not negative."""
+    if of_real_numbers(likelihood):
+        return np.array(np.isfinite(y).all(axis=1))
+    support: Any = likelihood(jnp.zeros((1, likelihood.size), jnp.float32)).support
+    return np.array(np.broadcast_to(support(jnp.asarray(y, jnp.float32)), len(y)))
+
+
+def _asked(likelihood: AbstractLikelihood, question: Callable[[Distribution], Any]) -> Any:
+    """What is asked of the kind of distribution that it makes, whose numbers do not matter."""
+    answers = []
+
+    def predicted(raw):
+        answers.append(question(likelihood(raw)))
+        return raw
+
+    jax.eval_shape(predicted, jax.ShapeDtypeStruct((1, likelihood.size), jnp.float32))
+    return answers[0]

@@ -1,7 +1,6 @@
 """What the arguments of `fit` may be."""
 
 import os
-from numbers import Real
 
 import equinox as eqx
 import jax
@@ -56,7 +55,7 @@ def check_saving(checkpoint, resume, save_every):
     true_or_false(resume=resume)
     if not (checkpoint is None or isinstance(checkpoint, str | os.PathLike)):
         raise TypeError(f"`checkpoint` must be the path of a folder, got {checkpoint!r}.")
-    if isinstance(save_every, bool) or not isinstance(save_every, Real) or not save_every >= 0:
+    if isinstance(save_every, bool) or not isinstance(save_every, int | float | np.number) or not save_every >= 0:
         raise ValueError(f"`save_every` must be a number of seconds, at least 0; got {save_every!r}.")
 
 
