@@ -4,8 +4,9 @@
 
 On even designs no two observations are close, so that noise must be told from what varies quickly by the course of the
 whole. Matern 3/2 fields of variance 1 on the unit interval, square and cube, length scale and standard deviation of the
-noise as given; targets are new noisy observations at uniform places. Beside `NeuralProcessRegressor`: the Gaussian
-process that knows kernel and noise, the best possible. Writes `results/designs.md` and `.json`.
+noise as given; targets are new noisy observations, at uniform places unless said otherwise. Beside
+`NeuralProcessRegressor`: the Gaussian process that knows kernel and noise, the best possible. Writes
+`results/designs.md` and `.json`.
 """
 
 import argparse
@@ -19,18 +20,30 @@ from scipy.spatial.distance import cdist
 import npax
 from npax.metrics import score_report
 
+TARGETS = 200
+
+
+def anywhere(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    return rng.uniform(size=(TARGETS, x.shape[1]))
+
+
+def at_observations(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
+    return x[rng.integers(len(x), size=TARGETS)]
+
 
 class Design(NamedTuple):
-    """`draw(rng) -> [n d]`, in the unit cube; `fields`: length scales and standard deviations of the noise."""
+    """`draw(rng) -> [n d]`, in the unit cube; `fields`: length scales and standard deviations of the noise; `targets`:
+    where it is asked, `(rng, x) -> [TARGETS d]`."""
 
     name: str
     draw: Callable[[np.random.Generator], np.ndarray]
     fields: Sequence[tuple[float, float]]
+    targets: Callable[[np.random.Generator, np.ndarray], np.ndarray] = anywhere
 
 
 ONE = ((0.3, 0.3),)
 SEVERAL = (*ONE, (0.3, 1.0), (1.0, 0.3), (0.3, 0.1))
-TARGETS = 200
+RADIUS = 0.25
 
 
 def lattice(*sides: int) -> np.ndarray:
@@ -53,6 +66,34 @@ def at_random(n: int, d: int, fields=ONE) -> Design:
     return Design(f"at random, {n} in {d}-D", lambda rng: rng.uniform(size=(n, d)), fields)
 
 
+def there(n: int, d: int) -> Design:
+    """Asked for new observations at the very places of the first."""
+    design = at_random(n, d, fields=((0.5, 0.3), (0.5, 1.0)))
+    return design._replace(name=f"{design.name}, asked there", targets=at_observations)
+
+
+def clusters(n: int, d: int) -> Design:
+    def draw(rng):
+        return rng.uniform(size=(6, d))[rng.integers(6, size=n)] + 0.03 * rng.normal(size=(n, d))
+
+    return Design(f"6 clusters, {n:,} in {d}-D", draw, ((0.3, 0.1), (1.0, 0.1)))
+
+
+def around_a_hole(n: int, d: int) -> Design:
+    def inside(x):
+        return np.linalg.norm(x - 0.5, axis=1) < RADIUS
+
+    def draw(rng):
+        x = rng.uniform(size=(4 * n, d))
+        return x[~inside(x)][:n]
+
+    def targets(rng, x):
+        xt = rng.uniform(0.5 - RADIUS, 0.5 + RADIUS, (20 * TARGETS, d))
+        return xt[inside(xt)][:TARGETS]
+
+    return Design(f"around a hole, {n:,} in {d}-D, asked within", draw, ((0.3, 0.1), (1.0, 0.1)), targets)
+
+
 DESIGNS = (
     even(12),
     even(20),
@@ -68,6 +109,12 @@ DESIGNS = (
     at_random(144, 2),
     even(5, 5, 5),
     at_random(125, 3),
+    there(40, 1),
+    there(60, 2),
+    there(200, 2),
+    clusters(2000, 2),
+    clusters(2000, 3),
+    around_a_hole(2000, 2),
 )
 
 
@@ -88,9 +135,9 @@ def score(model: str, design: Design, scale: float, noise: float, seed: int) -> 
     """CRPS, coverage of 95 % intervals and RMSE of the network and of the process that knows."""
     rng = np.random.default_rng(seed)
     x = design.draw(rng)
-    xt = rng.uniform(size=(TARGETS, x.shape[1]))
+    xt = design.targets(rng, x)
     k = kernel(np.concatenate([x, xt]), scale)
-    function = np.linalg.cholesky(k + 1e-9 * np.eye(len(k))) @ rng.normal(size=len(k))
+    function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
     y = function + noise * rng.normal(size=len(k))
     n = len(x)
     weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])

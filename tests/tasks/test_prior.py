@@ -15,7 +15,7 @@ from tinygp import kernels
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
 from npax.tasks.designs import _lattice, draw_places
 from npax.tasks.posterior import draw_and_condition
-from npax.tasks.prior import Component
+from npax.tasks.prior import Component, draw_component
 
 DRAWS = 2_000
 
@@ -83,6 +83,14 @@ def test_the_periodic_kernel_is_the_textbooks(getkey):
     sines = np.sin(np.pi * (x[:, None].astype(np.float64) - y[None]) / 0.9)
     true = 2.0 * np.exp(-2 * np.sum(sines**2, axis=-1) * 1.4**2)
     assert reference.relative(covariance(component, x, y), true) < 1e-5
+
+
+@pytest.mark.parametrize(("dx", "share"), [(1, 0.0), (2, 0.2 * 2 / 3), (3, 0.2)])
+def test_some_columns_have_no_effect(dx, share, getkey):
+    drawn = eqx.filter_jit(jax.vmap(lambda key: draw_component(key, jnp.arange(3) < dx)))(jr.split(getkey(), 2000))
+    across = np.asarray(drawn.inverse_scale)[:, :dx] * 4 + np.asarray(drawn.wave_number)[:, :dx]
+    without = across < 4 * np.exp(-3.0) + 1e-6
+    assert abs(without.any(axis=1).mean() - share) < 0.03 and without.sum(axis=1).max() <= 1
 
 
 covariance = eqx.filter_jit(Component.__call__)

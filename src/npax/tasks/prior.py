@@ -27,6 +27,8 @@ _PROFILES = np.array(
     np.float32,
 )
 _RATIONAL, _PERIODIC = 4, 5
+ENDLESS = 3.0
+"""Logarithm of a length scale along which a kernel hardly varies over [-2, 2]."""
 _FAMILIES = np.array([0.3, 0.16, 0.22, 0.12, 0.08, 0.12], np.float32)
 
 
@@ -86,7 +88,8 @@ class GPPrior(AbstractTasks):
     - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
     - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
     - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; axis-wise anisotropy in
-      half of them, rotated in half;
+      half of them, rotated in half; a direction without effect in an eighth of the kernels in the plane, a fifth in
+      space;
     - noise from nearly none (0.003) to the size of the signal; heavy-tailed in three tasks of ten (a Gaussian whose
       variance is itself random at each point); constant offsets and linear trends in some;
     - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
@@ -184,13 +187,16 @@ class AsPrior(AbstractTasks):
 
 
 def draw_component(key: PRNGKeyArray, active) -> Component:
-    keys = iter(jr.split(key, 9))
+    """The kernel of coordinates of which those that are `active` count."""
+    keys = iter(jr.split(key, 10))
     family = jr.choice(next(keys), len(_FAMILIES), p=jnp.asarray(_FAMILIES))
     wide = jr.uniform(next(keys), minval=jnp.log(0.05), maxval=jnp.log(5.0))
     near = jnp.log(0.3) + 0.7 * jr.normal(next(keys))
     log_scale = jnp.where(jr.bernoulli(next(keys), 0.5), wide, jnp.clip(near, jnp.log(0.05), jnp.log(5.0)))
     anisotropy, axes = jr.normal(next(keys), (2, DX))
     log_scale = log_scale + jnp.where(anisotropy[0] < 0, 0.0, 0.5 * axes)
+    dull = _dull(next(keys), active)
+    log_scale = jnp.where(dull, jnp.maximum(log_scale, ENDLESS), log_scale)
     period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.2), maxval=jnp.log(3.0)))
     roughness = jnp.exp(-jr.uniform(next(keys), minval=jnp.log(0.08), maxval=jnp.log(2.0)))
     envelope = jnp.where(jr.bernoulli(next(keys), 0.6), 0.0, jnp.exp(-jnp.maximum(log_scale, 0.0)))
@@ -198,11 +204,18 @@ def draw_component(key: PRNGKeyArray, active) -> Component:
     return Component(
         family=family,
         inverse_scale=jnp.where(periodic, envelope, jnp.exp(-log_scale)),
-        wave_number=jnp.where(periodic & active, 2 * jnp.pi / period, 0.0),
+        wave_number=jnp.where(periodic & active & ~dull, 2 * jnp.pi / period, 0.0),
         roughness=roughness,
         alpha=jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.3), maxval=jnp.log(10.0))),
         variance=jnp.ones(()),
     )
+
+
+def _dull(key, active):
+    """Which coordinate hardly matters: in a fifth of the kernels of three, in fewer of two, in none of one."""
+    which, one = jr.split(key)
+    axis = jnp.arange(DX) == jr.randint(one, (), 0, DX)
+    return axis & active & (jnp.sum(active) > 1) & jr.bernoulli(which, 0.2)
 
 
 def _rotation(key, dx):
