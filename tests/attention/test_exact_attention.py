@@ -377,7 +377,7 @@ def test_bad_arguments_are_named(getkey):
             attend(q, k, v[:, :2])
         with pytest.raises(ValueError, match=r"`mask` must have the shape \[4\], one for each key; got \[3\]"):
             attend(q, k, v, mask=jnp.ones(3, bool))
-    with pytest.raises(ValueError, match="`group` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="`group` must be a whole number, at least 1; got 0"):
         npax.fused_attention(q, k, v, group=0)
     with pytest.raises(ValueError, match="`step` must be a power of two from 16 on, got 24"):
         npax.fused_attention(q, k, v, step=24)

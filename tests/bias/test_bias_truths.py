@@ -167,9 +167,9 @@ def test_arguments_are_checked_when_a_bias_is_made(getkey):
         with pytest.raises(TypeError, match="`kernels` must be a list of tinygp kernels"):
             inspect.unwrap(npax.KernelBias.__init__)(None, wrong)
     for make in (npax.RBFNetworkBias, npax.GeometricRBFBias):
-        with pytest.raises(ValueError, match="`bases` must be at least 1"):
+        with pytest.raises(ValueError, match="`bases` must be a whole number, at least 1"):
             make(4, bases=0, key=getkey())
-        with pytest.raises(ValueError, match="`heads` must be at least 1"):
+        with pytest.raises(ValueError, match="`heads` must be a whole number, at least 1"):
             make(0, key=getkey())
 
 

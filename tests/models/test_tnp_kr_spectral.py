@@ -116,5 +116,5 @@ def test_impossible_settings_are_refused():
         tiny(terms=11)
     with pytest.raises(ValueError, match="`length` must be positive, got 0"):
         tiny(length=0.0)
-    with pytest.raises(ValueError, match="`terms` must be at least 1"):
+    with pytest.raises(ValueError, match="`terms` must be a whole number, at least 1; got 0"):
         tiny(terms=0)

@@ -12,6 +12,8 @@ from .neighbours import Neighbours
 
 OVERLAP = 0.15
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
+DEEPEST = 100
+"""How often a box is halved at most."""
 
 
 class Cell(NamedTuple):
@@ -30,6 +32,8 @@ class Box:
         self.context: np.ndarray | None = context
         self.middle, self.half = (low + high) / 2, (high - low) / 2
         self.halves: tuple[Box, Box] | None = None
+        self.is_cell: bool | None = None
+        """None until somebody asks."""
 
     def halved(self, context: np.ndarray | None) -> "tuple[Box, Box]":
         """`context`: that of the box, which forgets it (the halves have it), lest every level holds a copy."""
@@ -49,27 +53,25 @@ Whole = Callable[[Box, np.ndarray], bool]
 
 
 def bisect(
-    box: Box,
-    targets: np.ndarray,
-    indices: np.ndarray,
-    whole: Whole,
-    *,
-    around: np.ndarray | float = 0.0,
-    depth: int = 0,
+    box: Box, targets: np.ndarray, indices: np.ndarray, whole: Whole, *, around: np.ndarray | float = 0.0
 ) -> Iterator[Cell]:
     """The cells that have some of `targets [n d]` in reach, or of the boxes that extend so far `around` them: boxes are
     halved until they are `whole`."""
-    reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP) + around, axis=1)
-    if not reach.all():
-        targets, indices = targets[reach], indices[reach]
-    context = box.context  # None where it was halved before, perhaps by another thread, which may be doing so now
-    if not len(targets) or (whole is known and context is not None and not len(context)):
-        return  # a part does not have the cells that reach none of its targets
-    if context is not None and (depth == 100 or whole(box, context)):
-        yield Cell(box.middle, box.half, indices)
-        return
-    for half in box.halved(context):
-        yield from bisect(half, targets, indices, whole, around=around, depth=depth + 1)
+    boxes = [(box, targets, indices, 0)]
+    while boxes:
+        box, targets, indices, depth = boxes.pop()
+        reach = np.all(np.abs(targets - box.middle) <= box.half * (1 + 2 * OVERLAP) + around, axis=1)
+        if not reach.all():
+            targets, indices = targets[reach], indices[reach]
+        context = box.context  # None where it was halved before, perhaps by another thread, which may be doing so now
+        if not len(targets) or (whole is known and context is not None and not len(context)):
+            continue  # a part does not have the cells that reach none of its targets
+        if box.is_cell is None and context is not None:
+            box.is_cell = depth == DEEPEST or whole(box, context)
+        if box.is_cell:
+            yield Cell(box.middle, box.half, indices)
+        else:
+            boxes += [(half, targets, indices, depth + 1) for half in reversed(box.halved(context))]
 
 
 def small(neighbours: Neighbours, largest: int, box: Box, context: np.ndarray) -> bool:
