@@ -194,7 +194,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         levels = np.asarray(q)
         if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"`q` must be probabilities between 0 and 1, one or a list; got {q}.")
+            raise ValueError(f"`q` must be probabilities above 0 and below 1, one or a list; got {q}.")
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
         prediction = self._predictor(len(X))(X)

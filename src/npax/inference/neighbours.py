@@ -42,7 +42,7 @@ class Neighbours:
                 self.levels.append((kept, KDTree(points[kept]), count))
         self.near = self.count - sum(count for *_, count in self.levels)
         self.tree, self.total = KDTree(points[self.counted]), len(points)
-        self.spread = Spread(points, order, self.count) if self.count < len(order) else None
+        self.spread = Spread(self.tree, self.count) if self.count < self.tree.n else None
         self.gap = max(GAP, 2 * self.near ** (-1 / points.shape[1]))  # of many columns even the nearest is far away
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ class Neighbours:
             ]
             seen = np.concatenate([seen, np.take_along_axis(found, beyond, axis=-1)], axis=-1)
         if self.spread is not None and in_gap.any():
-            seen[in_gap] = self.spread(places[in_gap])
+            seen[in_gap] = self.counted[self.spread(places[in_gap])]
         return np.sort(seen, axis=-1)
 
     def distance(self, place: np.ndarray, rank: int) -> float:

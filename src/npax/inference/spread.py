@@ -23,17 +23,20 @@ class Spread:
 
     To choose from there are the `size` nearest ones of all, of a random quarter, of a sixteenth and so on.
 
-    **Arguments:** `points [n d]`; `order`: those to choose from, in random order; `size`: how many are seen.
+    **Arguments:** `tree`: of the points to choose from; `size`: how many are seen.
     **Cost:** O(n log n) once, O(size² log n) per place.
     """
 
-    def __init__(self, points: np.ndarray, order: np.ndarray, size: int):
-        self.points, self.size = points, size
-        self.parts = [np.sort(order[:count]) for count in _counts(len(order), size)]
-        self.trees = [KDTree(points[part]) for part in self.parts]
+    def __init__(self, tree: KDTree, size: int):
+        self.points, self.size = tree.data, size
+        order = np.random.default_rng(0).permutation(tree.n)
+        self.parts = [(np.arange(tree.n), tree)]
+        while len(self.parts[-1][0]) > size:  # the last is seen whole
+            part = np.sort(order[: len(self.parts[-1][0]) // THINNER])
+            self.parts.append((part, KDTree(self.points[part])))
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
-        """Indices `[n size]` of the observations seen from each of the `places [n d]`."""
+        """Indices `[n size]`, of the points of the tree, that are seen from each of the `places [n d]`."""
         seen = [self._some(places[start : start + TOGETHER]) for start in range(0, len(places), TOGETHER)]
         return np.concatenate(seen) if seen else np.empty((0, self.size), int)
 
@@ -56,7 +59,7 @@ class Spread:
     def _candidates(self, places):
         """Indices and distances `[n m]`, ascending; what is there twice stands at the end, infinitely far away."""
         found = []
-        for part, tree in zip(self.parts, self.trees, strict=True):
+        for part, tree in self.parts:
             count = min(self.size, len(part))
             found.append(part[tree.query(places, count)[1].reshape(len(places), count)])
         index = np.sort(np.concatenate(found, axis=1), axis=1)
@@ -64,11 +67,3 @@ class Spread:
         distance[:, 1:][index[:, 1:] == index[:, :-1]] = np.inf
         order = np.argsort(distance, axis=1, kind="stable")
         return np.take_along_axis(index, order, axis=1), np.take_along_axis(distance, order, axis=1)
-
-
-def _counts(n, size):
-    """Of the parts; the last is seen whole."""
-    while n > size:
-        yield n
-        n //= THINNER
-    yield n
