@@ -30,8 +30,9 @@ def untrained(make):
 
 
 def cnp(dx, dy=1):
-    """A model that is quick to compile."""
-    return untrained(lambda key: npax.CNP(dx, dy, encoder=(16,), size=16, decoder=(16,), key=key))
+    """A model that is quick to compile, of the shipped model's likelihood."""
+    shape = {"encoder": (16,), "size": 16, "decoder": (16,), "likelihood": FunctionAndNoise(dy)}
+    return untrained(lambda key: npax.CNP(dx, dy, **shape, key=key))
 
 
 def small():
