@@ -160,7 +160,7 @@ def test_a_noiseless_sample_has_one_value_at_each_place(gp, problem):
 
 def test_without_a_noise_of_its_own_a_model_draws_observations(problem):
     xc, yc, xt = problem
-    model = untrained.cnp(1)
+    model = untrained.untrained(lambda key: npax.CNP(1, 1, encoder=(16,), size=16, decoder=(16,), key=key))
     noisy, clean = (npax.sample(model, xc, yc, xt, n=4, key=jr.key(0), include_noise=n) for n in (True, False))
     assert np.array_equal(noisy, clean)
 

@@ -168,6 +168,8 @@ def _response(model, context, xt, j):
 
 
 def _root(cov):
-    """Square roots of the covariance matrices of the columns, `[n n dy]`."""
+    """Square roots of the covariance matrices of the columns, `[n n dy]`: the symmetric ones, which do not depend on
+    the signs of eigenvectors, which rounding errors turn."""
     values, vectors = np.linalg.eigh(np.moveaxis(cov, -1, 0))
-    return np.moveaxis(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], 0, -1)
+    roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+    return np.moveaxis(roots, 0, -1)
