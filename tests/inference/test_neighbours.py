@@ -28,6 +28,13 @@ def test_what_lies_around_a_gap_is_seen_on_all_sides(rng, n):
     assert np.linalg.norm(points[by["seen"]] - place, axis=1).max() < 4.1 * np.linalg.norm(points[nearest[0]] - place)
 
 
+@given(n=st.integers(2, 600), size=st.integers(1, 40), repeats=st.integers(1, 3), seed=st.integers(0, 5))
+def test_far_from_all_observations_as_many_are_seen_as_asked_and_none_twice(n, size, repeats, seed):
+    points = np.repeat(np.random.default_rng(seed).normal(size=(n, 2)), repeats, axis=0)
+    seen = Neighbours(points, size)(np.array([[100.0, 0.0], [0.0, -1e6]]))
+    assert seen.shape == (2, min(len(points), size)) and (np.diff(seen, axis=-1) > 0).all()
+
+
 def test_between_clusters_each_of_them_is_seen(rng):
     middles = np.array([[1, 1, 1], [-1, 1, 0], [1, -1, 0.5], [-1, -1, 1], [0, 0, -1]], float)
     points = np.repeat(middles, 400, axis=0) + 0.03 * rng.normal(size=(2000, 3))

@@ -81,14 +81,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Pitfalls:** on small even designs intervals are a bit too narrow: where noise is a third of the field's standard
     deviation, 95 % intervals hold 88 % of new observations from 12 points on a line, 91 % from 40 points, 92 to 95 %
     from lattices of 64 to 400; with noise as strong as the field 88 %. At the very places of observations, where it was
-    not trained, much fewer new observations in the plane are held: 83 % from 60 points with noise a third of the field,
-    54 % with noise as strong; a hundredth of the box beside them 90 and 85 %, a tenth 94 and 95 %. Columns are features
-    of a smooth function, not hundreds of covariates; leave out those without effect, which cost up to a fifth of CRPS
-    (150 places in the plane and a column of noise). What varies by less than about a hundredth of the standard
-    deviation of `y` is not resolved: take a strong trend off first, and add it to the predictions. Intervals cover new
-    observations; pass `include_noise=False` for the noiseless function. Columns in another order, or `-y`, get answers
-    that differ a little, for the network has learned such symmetries, not been given them (`npax.Symmetrised` averages
-    over some).
+    not trained, noise is taken for a rough field, and much fewer new observations in the plane are held: 83 % from 60
+    points with noise a third of the field, 54 % with noise as strong, 93 and 83 % from 200; a hundredth of the box
+    beside 60 points 90 and 85 %, a tenth 94 and 95 %. Intervals of the noiseless function are too narrow there
+    likewise. Columns are features of a smooth function, not hundreds of covariates; leave out those without effect,
+    which cost up to a fifth of CRPS (150 places in the plane and a column of noise). What varies by less than about a
+    hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and add it to the
+    predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function. Columns in
+    another order, or `-y`, get answers that differ a little, for the network has learned such symmetries, not been
+    given them (`npax.Symmetrised` averages over some).
     """
 
     def __init__(

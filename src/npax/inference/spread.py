@@ -28,12 +28,12 @@ class Spread:
     """
 
     def __init__(self, tree: KDTree, size: int):
-        self.points, self.size = tree.data, size
+        self.tree, self.size = tree, size
         order = np.random.default_rng(0).permutation(tree.n)
         self.parts = [(np.arange(tree.n), tree)]
         while len(self.parts[-1][0]) > size:  # the last is seen whole
-            part = np.sort(order[: len(self.parts[-1][0]) // THINNER])
-            self.parts.append((part, KDTree(self.points[part])))
+            part = np.sort(order[: max(1, len(self.parts[-1][0]) // THINNER)])
+            self.parts.append((part, KDTree(tree.data[part])))
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Indices `[n size]`, of the points of the tree, that are seen from each of the `places [n d]`."""
@@ -42,7 +42,7 @@ class Spread:
 
     def _some(self, places):
         index, distance = self._candidates(places)
-        points, distance = self.points[index], np.maximum(distance, np.finfo(float).tiny)
+        points, distance = self.tree.data[index], np.maximum(distance, np.finfo(float).tiny)
         beyond, taken = distance > REACH * distance[:, :1], np.isinf(distance)
         apart, rows = np.full(index.shape, np.inf), np.arange(len(places))
         chosen = np.empty((len(places), self.size), int)
@@ -63,7 +63,7 @@ class Spread:
             count = min(self.size, len(part))
             found.append(part[tree.query(places, count)[1].reshape(len(places), count)])
         index = np.sort(np.concatenate(found, axis=1), axis=1)
-        distance = np.linalg.norm(self.points[index] - places[:, None], axis=-1)
+        distance = np.linalg.norm(self.tree.data[index] - places[:, None], axis=-1)
         distance[:, 1:][index[:, 1:] == index[:, :-1]] = np.inf
         order = np.argsort(distance, axis=1, kind="stable")
         return np.take_along_axis(index, order, axis=1), np.take_along_axis(distance, order, axis=1)
