@@ -26,8 +26,8 @@ def grid(n, **chunks):
     return xr.DataArray(np.zeros((n, n)), {"lat": lat, "lon": lon}, ("lat", "lon")).chunk(chunks)
 
 
-def interpolate(table, target, small, **options):
-    return npax.interpolate(table, target, y="temp", model=small, strategy="tiled", tile_size=16, **options)
+def interpolate(table, target, small, tile_size=16, **options):
+    return npax.interpolate(table, target, y="temp", model=small, strategy="tiled", tile_size=tile_size, **options)
 
 
 def sent(out, block):
@@ -39,15 +39,15 @@ def sent(out, block):
 def test_a_block_carries_its_neighbourhood_alone(table, small):
     denser = pd.concat([table, table.assign(lon=-table["lon"])])
     context, twice = (
-        len(pickle.dumps(Tiled(small, t[["lon", "lat"]].to_numpy(), t[["temp"]].to_numpy(), size=16).of(None)))
+        len(pickle.dumps(Tiled(small, t[["lon", "lat"]].to_numpy(), t[["temp"]].to_numpy(), size=32).of(None)))
         for t in (table, denser)
     )
     assert twice > 1.8 * context
     model = len(pickle.dumps(small))
-    out = interpolate(table, grid(24, lat=3, lon=3), small)
+    out = interpolate(table, grid(24, lat=3, lon=3), small, tile_size=32)
     sizes = [sent(out, block) - model for block in np.ndindex(8, 8)]
     assert 0 < max(sizes) < context / 10  # of which it would carry all, did it carry the whole
-    finer = interpolate(denser, grid(48, lat=3, lon=3), small)
+    finer = interpolate(denser, grid(48, lat=3, lon=3), small, tile_size=32)
     found = [sent(finer, block) - model for block in np.ndindex(16, 16)]
     assert max(found) < 1.5 * max(sizes)  # as many cells in a smaller block
 
