@@ -26,6 +26,7 @@ from .extrapolation import warn_of_extrapolation
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing
 from .scale import warn_of_no_scale
+from .text import refuse_text
 
 COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
@@ -284,7 +285,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, *y = map(_unmasked, (X, *y))
         for name, given in zip(("`X`", "`y`"), (X, *y), strict=False):
             refuse_dates_in(given, name)
-            _refuse_text(given, name)
+            refuse_text(given, name)
         try:
             return validate_data(self, X, *y, **rules)
         except ValueError as error:
@@ -337,17 +338,6 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 def _unmasked(a: Any) -> Any:
     """An array, what is masked in it being missing."""
     return floats(a) if np.ma.isMaskedArray(a) else a
-
-
-def _refuse_text(given: Any, name: str) -> None:
-    """**Raises** `ValueError` for text, also where it could be read as numbers."""
-    columns = {f"column {c!r} of {name}": given[c] for c in getattr(given, "columns", ())} or {name: given}
-    for where, column in columns.items():
-        values = np.asarray(column)
-        texts = values.ravel() if values.dtype.kind in "OSU" else ()
-        text = next((str(value) for value in texts if isinstance(value, str | bytes)), None)
-        if text is not None:
-            raise ValueError(f"{where} must be numbers, got {text!r}. Convert it, encode it or leave it out.")
 
 
 def _model(model, normalize):

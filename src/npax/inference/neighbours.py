@@ -1,6 +1,7 @@
 """Which observations answer around a place: the nearest, and ever fewer of those farther away."""
 
 import bisect
+import functools
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -42,8 +43,12 @@ class Neighbours:
                 self.levels.append((kept, KDTree(points[kept]), count))
         self.near = self.count - sum(count for *_, count in self.levels)
         self.tree, self.total = KDTree(points[self.counted]), len(points)
-        self.spread = Spread(self.tree, self.count) if self.count < self.tree.n else None
         self.gap = max(GAP, 2 * self.near ** (-1 / points.shape[1]))  # of many columns even the nearest is far away
+
+    @functools.cached_property
+    def spread(self) -> Spread:
+        """Answers in gaps, of which there may be none."""
+        return Spread(self.tree, self.count)
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         """Indices `[*places count]`, ascending, of the observations seen from each of the `places [*places d]`."""
@@ -57,7 +62,7 @@ class Neighbours:
                 ..., :count
             ]
             seen = np.concatenate([seen, np.take_along_axis(found, beyond, axis=-1)], axis=-1)
-        if self.spread is not None and in_gap.any():
+        if self.count < self.tree.n and in_gap.any():
             seen[in_gap] = self.counted[self.spread(places[in_gap])]
         return np.sort(seen, axis=-1)
 

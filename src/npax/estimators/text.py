@@ -1,0 +1,16 @@
+"""Text where numbers are expected."""
+
+from typing import Any
+
+import numpy as np
+
+
+def refuse_text(given: Any, name: str) -> None:
+    """**Raises** `ValueError` for text, also where it could be read as numbers."""
+    columns = {f"column {c!r} of {name}": given[c] for c in getattr(given, "columns", ())} or {name: given}
+    for where, column in columns.items():
+        values = np.asarray(column)
+        texts = values.ravel() if values.dtype.kind in "OSU" else ()
+        text = next((str(value) for value in texts if isinstance(value, str | bytes)), None)
+        if text is not None:
+            raise ValueError(f"{where} must be numbers, got {text!r}. Convert it, encode it or leave it out.")
