@@ -33,12 +33,13 @@ def at_observations(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 class Design(NamedTuple):
     """`draw(rng) -> [n d]`, in the unit cube; `fields`: length scales and standard deviations of the noise; `targets`:
-    where it is asked, `(rng, x) -> [TARGETS d]`."""
+    where it is asked, `(rng, x) -> [TARGETS d]`; `columns`: how many of them the field depends on, the first ones."""
 
     name: str
     draw: Callable[[np.random.Generator], np.ndarray]
     fields: Sequence[tuple[float, float]]
     targets: Callable[[np.random.Generator, np.ndarray], np.ndarray] = anywhere
+    columns: int | None = None
 
 
 ONE = ((0.3, 0.3),)
@@ -70,6 +71,11 @@ def there(n: int, d: int) -> Design:
     """Asked for new observations at the very places of the first."""
     design = at_random(n, d, fields=((0.5, 0.3), (0.5, 1.0)))
     return design._replace(name=f"{design.name}, asked there", targets=at_observations)
+
+
+def with_idle_column(n: int, d: int) -> Design:
+    name = f"at random, {n} in {d}-D and a column without effect"
+    return at_random(n, d + 1)._replace(name=name, columns=d)
 
 
 def clusters(n: int, d: int) -> Design:
@@ -112,6 +118,8 @@ DESIGNS = (
     there(40, 1),
     there(60, 2),
     there(200, 2),
+    at_random(150, 2),
+    with_idle_column(150, 2),
     clusters(2000, 2),
     clusters(2000, 3),
     around_a_hole(2000, 2),
@@ -136,7 +144,7 @@ def score(model: str, design: Design, scale: float, noise: float, seed: int) -> 
     rng = np.random.default_rng(seed)
     x = design.draw(rng)
     xt = design.targets(rng, x)
-    k = kernel(np.concatenate([x, xt]), scale)
+    k = kernel(np.concatenate([x, xt])[:, : design.columns], scale)
     function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
     y = function + noise * rng.normal(size=len(k))
     n = len(x)

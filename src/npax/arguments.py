@@ -28,12 +28,11 @@ def widths(**layers: Any) -> None:
             raise TypeError(f"`{name}` must list the widths of its layers, such as (64, 64); got {sizes!r}.")
 
 
-def instance(kind: type | tuple[type, ...], **parts: Any) -> None:
+def instance(kind: type, **parts: Any) -> None:
     """**Raises** `TypeError` for the first argument that is of another kind: a class, say, or a function."""
     for name, part in parts.items():
         if not isinstance(part, kind):
-            kinds = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-            raise TypeError(f"`{name}` must be an instance of {kinds}; got {part!r}.")
+            raise TypeError(f"`{name}` must be an instance of {kind.__name__}; got {part!r}.")
 
 
 def booleans(**masks: Any) -> None:

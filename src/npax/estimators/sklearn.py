@@ -85,12 +85,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     not trained, noise is taken for a rough field, and much fewer new observations in the plane are held: 83 % from 60
     points with noise a third of the field, 54 % with noise as strong, 93 and 83 % from 200; a hundredth of the box
     beside 60 points 90 and 85 %, a tenth 94 and 95 %. Intervals of the noiseless function are too narrow there
-    likewise. Columns are features of a smooth function, not hundreds of covariates; leave out those without effect,
-    which cost up to a fifth of CRPS (150 places in the plane and a column of noise). What varies by less than about a
-    hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and add it to the
-    predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function. Columns in
-    another order, or `-y`, get answers that differ a little, for the network has learned such symmetries, not been
-    given them (`npax.Symmetrised` averages over some).
+    likewise. Columns are features of a smooth function, not hundreds of covariates; leave out those without effect:
+    beside 150 places in the plane one costs a quarter of CRPS. What varies by less than about a hundredth of the
+    standard deviation of `y` is not resolved: take a strong trend off first, and add it to the predictions. Intervals
+    cover new observations; pass `include_noise=False` for the noiseless function. Columns in another order, or `-y`,
+    get answers that differ a little, for the network has learned such symmetries, not been given them
+    (`npax.Symmetrised` averages over some).
     """
 
     def __init__(
