@@ -90,8 +90,9 @@ class GPPrior(AbstractTasks):
     - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; axis-wise anisotropy in
       half of them, rotated in half; a direction without effect in an eighth of the kernels in the plane, a fifth in
       space;
-    - noise from nearly none (0.003) to the size of the signal; heavy-tailed in three tasks of ten (a Gaussian whose
-      variance is itself random at each point); constant offsets and linear trends in some;
+    - noise from nearly none (0.003) to the size of the signal, in a third of the tasks uniform from a tenth on;
+      heavy-tailed in three tasks of ten (a Gaussian whose variance is itself random at each point); constant offsets
+      and linear trends in some;
     - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
     - context uniform, clustered, on grids with repeats, on lattices without, with holes, along bands, in blobs, in
       narrow boxes, half of those of three coordinates on spheres (`designs`); its size log-uniform or uniform, 0
@@ -241,13 +242,11 @@ def _trend(key):
 
 def _noise(key, nc, plain):
     """Mean noise variance, and that of each context point: equal, or inverse-chi-square around it (heavy tails)."""
-    faint, weak, strong, heavy, freedom, scale = jr.split(key, 6)
-    log_std = jnp.where(
-        jr.bernoulli(faint, 0.2),
-        jr.uniform(weak, minval=jnp.log(0.003), maxval=jnp.log(0.02)),
-        jr.uniform(strong, minval=jnp.log(0.02), maxval=0.0),
-    )
-    variance = jnp.exp(2 * log_std)
+    kind, size, heavy, freedom, scale = jr.split(key, 5)
+    low, high = jnp.array([[0.003, 0.02], [0.02, 1.0], [0.1, 1.0]])[jr.choice(kind, 3, p=jnp.array([0.2, 0.45, 0.35]))]
+    share = jr.uniform(size)
+    std = jnp.where(low < 0.1, low * (high / low) ** share, low + share * (high - low))
+    variance = jnp.square(std)
     degrees = jr.randint(freedom, (), 3, 9)  # of Student's t: the inverse of a chi-square mixes normals into it
     chi_square = jnp.sum(jnp.square(jr.normal(scale, (nc, 8))), axis=-1, where=jnp.arange(8) < degrees)
     spread = (degrees - 2).astype(jnp.float32) / jnp.maximum(chi_square, 0.05)
