@@ -180,3 +180,17 @@ def test_nothing_is_pickled(saved):
         ), file
     with pytest.raises(ValueError, match="opcode"):
         list(pickletools.genops(saved.read_bytes()))
+
+
+def test_a_shipped_model_is_read_once(monkeypatch, saved):
+    own = npax.load(saved)
+    assert npax.load(saved) is not own  # files of others may change
+    monkeypatch.setattr(sys.modules["npax.pretrained"], "_FOLDER", saved.parent)
+    assert npax.load("model") is npax.load("model") is not own
+
+
+def test_the_home_folder_may_be_written_as_a_tilde(monkeypatch, tmp_path, saved):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    npax.save("~/there/model.safetensors", npax.load(saved))
+    assert same(npax.load("~/there/model.safetensors"), npax.load(tmp_path / "there" / "model.safetensors"))

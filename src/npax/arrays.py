@@ -6,5 +6,13 @@ import numpy as np
 
 
 def floats(a: Any) -> np.ndarray:
-    """In float64, NaN where a mask of NumPy's hides a value, as netCDF4 hands them out."""
+    """In float64, NaN where a mask of NumPy's hides a value, as netCDF4 hands them out. **Raises** `TypeError` for
+    complex numbers."""
+    refuse_complex(a)
     return np.ma.filled(np.ma.asarray(a, np.float64), np.nan)
+
+
+def refuse_complex(*arrays: Any) -> None:
+    """**Raises** `TypeError` where one is of complex numbers, which would lose a part in silence."""
+    if any(np.iscomplexobj(a) for a in arrays):
+        raise TypeError("Coordinates and values must be real numbers, got complex ones: give both parts as columns.")

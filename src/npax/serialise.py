@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax
 import numpy as np
 
 from .files import write_atomically
+from .pretrained import find, is_shipped
 from .training.checkpoint import DamagedFile, pack, plain, unpack
 
 _FORMAT = 1
@@ -41,9 +43,21 @@ def load(path: str | Path) -> Any:
     **Raises:** `FileNotFoundError` where there is no such file and no such pretrained model; `DamagedFile` where the
     content is not what was written.
     """
-    from .pretrained import find  # here, since finding is about names and this module about files
+    file = find(path)
+    if is_shipped(file):
+        return _shipped(file, jax.config.jax_default_device)  # pyright: ignore[reportAttributeAccessIssue]
+    return _read(file)
 
-    arrays, about = unpack(find(path))
+
+@lru_cache(maxsize=8)
+def _shipped(file, device):
+    """Read once, and shared: a model never changes. `device` is where its arrays are then."""
+    del device
+    return _read(file)
+
+
+def _read(path):
+    arrays, about = unpack(path)
     if about.get("format") != _FORMAT:
         raise DamagedFile(f"{path} is of format {about.get('format')!r}; this npax reads format {_FORMAT}.")
     return _build(about["structure"], arrays)
@@ -51,13 +65,11 @@ def load(path: str | Path) -> Any:
 
 def load_card(path: str | Path) -> dict[str, Any]:
     """What was said of the model when it was saved."""
-    from .pretrained import find
-
     return unpack(find(path))[1]["card"]
 
 
 def _checked(path):
-    path = Path(path)
+    path = Path(path).expanduser()
     if path.suffix != ".safetensors":
         raise ValueError(f"`path` must end in '.safetensors', got '{path}'.")
     return path

@@ -48,6 +48,13 @@ def test_favor_approaches_softmax_attention_as_features_grow(points, getkey):
     assert error[4096] < 0.1 < error[16]
 
 
+def test_favor_of_another_head_size_is_refused(points):
+    q, k, v, xq, xk = points
+    mask = np.ones(NK, bool)
+    with pytest.raises(ValueError, match=f"made for a `head_size` of {D + 1}, and the model's is {D}"):
+        read(npax.FavorAttention(D + 1, features=4, key=jr.key(0)), q, k, v, xq, xk, mask)
+
+
 def test_favor_is_finite_at_any_logits(points):
     q, k, v, xq, xk = points
     attention = npax.FavorAttention(D, features=16, key=jr.key(0))

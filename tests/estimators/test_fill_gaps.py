@@ -257,7 +257,7 @@ def test_pictures_that_are_filled_together_share_the_cores(field, model, monkeyp
             now.remove(threading.get_ident())
 
     monkeypatch.setattr(filling, "_answer", counted)
-    monkeypatch.setattr(filling, "cores_each", lambda: 2)
+    monkeypatch.setattr(filling, "cores_each", lambda mesh: 2)
     monkeypatch.setattr(filling, "_workers", functools.cache(filling._workers.__wrapped__))
     stack = field[:2].isel(time=[0, 1] * 4).chunk({"time": 1})
     with dask.config.set(scheduler="threads", num_workers=8):

@@ -70,6 +70,17 @@ def test_covariance_has_a_limit(gp, problem):
         covariance(predictor, xt, predictor(xt))
 
 
+def test_the_limit_is_told_before_anything_is_predicted(gp, problem, monkeypatch):
+    xc, yc, _ = problem
+    monkeypatch.setattr(Tiled, "__call__", lambda *_: pytest.fail("predicted"))
+    monkeypatch.setattr(Exact, "__call__", lambda *_: pytest.fail("predicted"))
+    xt = np.linspace(0, 1, 1001)[:, None]
+    with pytest.raises(ValueError, match="at most 1000 targets, got 1001"):
+        joint_samples(Tiled(gp, xc, yc), xt, 1, jr.key(0))
+    with pytest.raises(ValueError, match="at most 1000 targets, got 1001"):
+        npax.NeuralProcessRegressor(gp).fit(xc, yc).predict(xt, return_cov=True)
+
+
 def test_nearest_correlation_keeps_what_is_one(rng):
     a = np.corrcoef(rng.normal(size=(4, 50)))
     assert np.allclose(nearest_correlation(a), a)

@@ -69,7 +69,7 @@ def test_a_large_context_is_conditioned_in_threads_to_the_same_numbers(name, dat
     monkeypatch.setattr(predict, "LARGE", 16)
     for cores in (1, 2):
         shares.clear()
-        monkeypatch.setattr(predict, "cores_each", lambda cores=cores: cores)
+        monkeypatch.setattr(predict, "cores_each", lambda mesh, cores=cores: cores)
         threaded = Exact(model, x, y[:, :1])(xt[:9])
         for a, b in zip(plain, threaded, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-5)

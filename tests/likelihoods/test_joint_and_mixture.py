@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+import scipy.optimize
 import scipy.stats
 from laws import normal
 
@@ -132,6 +133,18 @@ def test_columns_share_the_part_of_a_mixture():
     assert (np.sign(drawn[..., 0]) == np.sign(drawn[..., 1])).all()
     assert single.batch_shape == (1, 2)
     assert np.allclose(quantiles, 2.0, atol=1e-2)
+
+
+@pytest.mark.parametrize("p", [0.02, 0.3, 0.8])
+def test_quantiles_of_a_mixture_have_the_slopes_of_the_implicit_function(p):
+    loc, scale = np.array([0.0, 2.0]), np.array([1.0, 0.5])
+    part = scipy.stats.norm(loc, scale)
+    at = scipy.optimize.brentq(lambda y: part.cdf(y).mean() - p, -9, 9, xtol=1e-13)
+    density = part.pdf(at).mean()
+    slopes = part.pdf(at) / 2 / density, (at - loc) / scale * part.pdf(at) / 2 / density, 1 / density
+    quantile = jax.jit(jax.grad(lambda *args: mixture(dist.Normal(*args[:2])).icdf(args[2]), (0, 1, 2)))
+    found = quantile(*(jnp.asarray(a, jnp.float32) for a in (loc, scale, p)))
+    assert all(np.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(found, slopes, strict=True))
 
 
 class Poisson(AbstractLikelihood):

@@ -73,3 +73,16 @@ def test_what_can_be_observed():
 )
 def test_classes_counts_shares_and_amounts_may_not(likelihood):
     assert not of_real_numbers(likelihood)
+
+
+def test_a_likelihood_is_asked_once():
+    asked = []
+
+    class Asked(Own):
+        def __call__(self, raw):
+            asked.append(raw)
+            return dist.Normal(raw).to_event(1)
+
+    assert of_real_numbers(Asked()) and of_real_numbers(Asked()) and len(asked) == 1
+    assert of_real_numbers(Asked(dy=3)) and len(asked) == 2
+    assert not of_real_numbers(Own()) and of_real_numbers(Own(kind=dist.Laplace))

@@ -1,5 +1,7 @@
 """The ConvCNP on the grid: its pyramid against numpy, its two doors against each other, and what it promises."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -138,3 +140,18 @@ def test_it_begins_with_the_filled_picture():
         )
         < 1e-5
     )
+
+
+@pytest.mark.parametrize(
+    "y, mask, error, message",
+    [
+        ((8, 8), (8, 8), ValueError, r"`y` must have the sides of the picture, 2, and then the 1 columns .* \[8, 8\]"),
+        ((8, 8, 2), (8, 8), ValueError, r"got the shape \[8, 8, 2\]"),
+        ((1, 8, 1), (8, 8), ValueError, r"`mask` must have the sides of `y`, \[1, 8\]; got \[8, 8\]"),
+        ((8, 8, 1), (8, 8), TypeError, "`mask` must be of True and False"),
+    ],
+)
+def test_pictures_of_other_shapes_are_refused(y, mask, error, message):
+    mask = np.ones(mask, bool if error is ValueError else np.float32)
+    with pytest.raises(error, match=message):
+        inspect.unwrap(npax.GridConvCNP.on_grid)(tiny(), np.zeros(y, np.float32), mask)

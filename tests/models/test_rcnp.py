@@ -5,6 +5,7 @@ import functools
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pytest
 from untrained import untrained
@@ -65,3 +66,8 @@ def test_the_formula_notices_a_point_more():
     out, _ = value_and_gradients(blocks, 64, slice(0, 1))
     more = formula(model(64), xc[0], yc[0], np.arange(NC) < 6, xt[0])
     assert np.abs(out[0] - more).max() > 1e-3
+
+
+def test_widths_of_layers_are_lists():
+    with pytest.raises(TypeError, match="`encoder` must list the widths of its layers"):
+        npax.RCNP(2, 1, encoder=8, key=jr.key(0))

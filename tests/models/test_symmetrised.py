@@ -43,3 +43,5 @@ def test_other_models_are_refused():
     for name in ("np", "classes", "tnp-nd"):
         with pytest.raises(TypeError, match="`model` must be a conditional neural process with a Gaussian likelihood"):
             npax.Symmetrised(eqx.filter_eval_shape(MODELS[name], jr.key(0)))
+    with pytest.raises(TypeError, match="gp-universal"):
+        npax.Symmetrised("gp-universal")

@@ -284,3 +284,9 @@ def test_targets_may_lie_on_nodes_that_are_not_seen(lattices):
         places = (row[60:] - row[0]) / unit
         on_nodes.append(np.sum(np.abs(places - np.rint(places)) < 0.02))
     assert np.mean(np.array(on_nodes) > 10) > 0.7
+
+
+@pytest.mark.parametrize("sizes, name", [((8, 8, 20), "nc"), ((8, 0), "nt"), ((8, 8, -1), "low")])
+def test_sizes_that_cannot_be_are_refused(sizes, name):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number"):
+        GPPrior(*sizes)

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import unittest.mock
 from pathlib import Path
 
 import crew
@@ -123,3 +124,24 @@ def test_samplers_that_several_cpus_cannot_draw_from_have_one(cholesky, warned):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["2", "True", *["True"] * warned]
+
+
+def test_compiled_programs_are_kept_if_asked(tmp_path):
+    code = """if True:
+        import jax, npax
+        jax.jit(lambda x: x + 1)(1.0)
+        npax.devices.keep_compiled_programs()
+        jax.jit(lambda x: x + 2)(1.0)"""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION")}
+    environment = {"XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path), "HOME": str(tmp_path)}
+    environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    subprocess.run([sys.executable, "-c", code], env={**known, **environment}, check=True)
+    assert list(tmp_path.rglob("jit__lambda*"))
+
+
+def test_cores_are_shared_by_the_devices_of_a_mesh():
+    cpus = jax.local_devices(backend="cpu")[:1]
+    assert devices.cores_each(devices.global_mesh(cpus)) == devices.cores()
+    gpu = unittest.mock.Mock(platform="gpu")
+    mesh = unittest.mock.Mock(devices=np.array([gpu]), local_devices=[gpu])
+    assert devices.cores_each(mesh) == 1

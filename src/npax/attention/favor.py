@@ -66,6 +66,11 @@ class FavorAttention(AbstractAttention):
 
     def _exponent(self, a):
         r"""$w^\top a$ with the scale of the softmax: `[heads n features]`."""
+        if a.shape[-1] != self.projection.shape[-1]:
+            raise ValueError(
+                f"`FavorAttention` was made for a `head_size` of {self.projection.shape[-1]}, and the model's is "
+                f"{a.shape[-1]}: make both the same."
+            )
         return a @ (a.shape[-1] ** -0.25 * jax.lax.stop_gradient(self.projection).T)
 
 

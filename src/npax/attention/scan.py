@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..arguments import whole_number
 from ..bias import AbstractBias
 from ..devices import local_mesh
 from ._base import AbstractAttention
@@ -50,8 +51,7 @@ def scan_attention(
 def _of_hidden(q, k, v, xk, bias, xq, mask, block):
     """`scan_attention` of keys that are zeros where the mask hides them."""
     block = (256 if local_mesh().devices.flat[0].platform == "cpu" else 2048) if block is None else block
-    if block < 1:
-        raise ValueError(f"`block` must be at least 1, got {block}.")
+    whole_number(1, block=block)
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
     q, k, v, bias, xq, xk = widened((q, k, v, bias, xq, xk))
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from ..arguments import whole_number
-from ..inference.progress import Progress
+from ..arguments import true_or_false, whole_number
+from ..progress import Progress
 from .acquisition import AbstractAcquisition
 from .optimizer import Optimizer
 
@@ -50,6 +50,7 @@ def minimize(
     **Raises:** `ValueError` or `TypeError` for arguments that cannot be, and for an `f` that does not return a number.
     """
     whole_number(0, n_iter=n_iter)
+    true_or_false(progress=progress)
     if not (callback is None or callable(callback)):
         raise TypeError(f"`callback` must be a function of the result so far, or None; got {callback!r}.")
     optimizer = Optimizer(bounds, n_init=n_init, acquisition=acquisition, model=model, random_state=random_state)

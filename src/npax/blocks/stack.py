@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from ..devices import as_here, cores_each
+from ..devices import as_here, cores_each, local_mesh
 
 SHARE = 512
 """Points that a thread updates at a time."""
@@ -81,7 +81,7 @@ def write_memories_in_threads(
     memory holds all that is returned twice."""
     blocks = jax.tree.leaves(eqx.filter(stack, eqx.is_array))[0].shape[0]
     memories = []
-    with ThreadPoolExecutor(cores_each()) as pool:
+    with ThreadPoolExecutor(cores_each(local_mesh())) as pool:
         for i in range(blocks):
             if i > 0:
                 zc = jnp.asarray(_update_in_shares(pool, stack, i - 1, np.asarray(zc), np.asarray(xc), memories[-1]))

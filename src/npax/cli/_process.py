@@ -12,6 +12,7 @@ from typing import NoReturn
 import typer
 from rich.console import Console
 
+from ..compiled import keep_compiled_programs
 from ..files import is_remote
 
 out = Console(highlight=False, markup=False)
@@ -51,30 +52,6 @@ def _on_request(setting):
         return "[madvise]" in setting.read_text()
     except OSError:
         return False
-
-
-def keep_compiled_programs() -> None:
-    """JAX's persistent compilation cache, in the user's cache folder unless JAX_COMPILATION_CACHE_DIR says where."""
-    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        folder = user_cache() / "npax" / "jax"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return
-        if not os.access(folder, os.W_OK):
-            return
-        os.environ["JAX_COMPILATION_CACHE_DIR"] = str(folder)
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
-
-
-def user_cache() -> Path:
-    """Where this system keeps a user's caches."""
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 @contextlib.contextmanager

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..arguments import true_or_false, whole_number
 from ..inference import fill
-from ..inference.progress import Progress
 from ..models import GridConvCNP
+from ..progress import Progress
 from ..serialise import load
 from ..training import finetune_pictures
 from ..warn import warn

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..arguments import true_or_false, whole_number
 from ..arrays import floats
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
-from ..inference.joint import covariance, joint_samples
+from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
@@ -131,7 +131,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-        true_or_false(normalize=self.normalize)
+        true_or_false(normalize=self.normalize, progress=self.progress)
         whole_number(1, tile_size=self.tile_size)
         whole_number(0, finetune=finetune)
         if gaps is not None and not finetune:
@@ -176,6 +176,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if return_std and return_cov:
             raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
         X = self._targets(X)
+        if return_cov:
+            check_joint(len(X))
         predictor = self._predictor(1 if return_cov else len(X))
         prediction = predictor(X)
         mean = self._like_y(prediction.mean)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..files import held, replaced, write_atomically
 from ..fingerprint import fingerprint
-from ..inference.progress import Progress
+from ..progress import Progress
 from ..warn import warn
 from .grid import OWN, Grid
 

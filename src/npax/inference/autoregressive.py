@@ -13,10 +13,10 @@ from ..arguments import whole_number
 from ..arrays import floats
 from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
+from ..progress import Progress
 from .buckets import bucket, pad
 from .grids import wide_enough
 from .predict import to_model
-from .progress import Progress
 
 GROUPS = (1, 4, 16, 64)
 """Numbers of samples that are drawn side by side."""

@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from ..arrays import floats
-from ..devices import as_here, cores_each
+from ..devices import as_here, cores_each, local_mesh
 from ..likelihoods import marginals, noiseless
 from ..models import GridConvCNP
 from .normalise import Standardiser
@@ -110,7 +110,7 @@ def _fill_window(model, standard, mask, mirrored):
         found = _answer(model, np.pad(standard[picture], [*ends, (0, 0)]), np.pad(mask[picture], ends))
         return [np.asarray(a, np.float64)[:rows, :columns][picture] for a in found]
 
-    answers = _workers().map(as_here(answer), MIRRORED if mirrored else MIRRORED[:1])
+    answers = _workers(cores_each(local_mesh())).map(as_here(answer), MIRRORED if mirrored else MIRRORED[:1])
     mean, variance, noise = (np.stack(each) for each in zip(*answers, strict=True))
     precision = np.mean(1 / variance, axis=0)
     mean, function_variance = np.mean(mean / variance, axis=0) / precision, 1 / precision
@@ -119,9 +119,9 @@ def _fill_window(model, standard, mask, mirrored):
 
 
 @functools.cache
-def _workers():
+def _workers(number):
     """For all pictures that are filled at the same time: a window on each core, and no more, is in memory."""
-    return ThreadPoolExecutor(cores_each())
+    return ThreadPoolExecutor(number)
 
 
 @eqx.filter_jit

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..arguments import whole_number
 from ..likelihoods import of_real_numbers
+from ..progress import Progress
 from .autoregressive import sample
 from .buckets import bucket, pad
 from .grids import wide_enough
 from .normalise import HALF_SPAN
 from .predict import Exact, Prediction, moments, to_model
-from .progress import Progress
 from .tile import Tiled
 
 LARGEST = 1000
@@ -43,8 +43,18 @@ def covariance(
     overflow where standard deviations are beyond 1e154; samples do not.
     **Raises** `ValueError` for more than 1,000 targets.
     """
+    check_joint(len(x))
     unit = _unit(prediction)
     return _covariance(predictor, x, prediction, unit, include_noise) * np.square(unit)
+
+
+def check_joint(n: int) -> None:
+    """**Raises** `ValueError` for more targets than covariances are computed of: before anything is predicted."""
+    if n > LARGEST:
+        raise ValueError(
+            f"Joint covariances, and samples in tiles, take at most {LARGEST} targets, got {n}. Ask for them in parts, "
+            'for standard deviations, or for samples of the exact strategy (`strategy="exact"`).'
+        )
 
 
 def _unit(prediction):
@@ -56,11 +66,6 @@ def _unit(prediction):
 def _covariance(predictor, x, prediction, unit, include_noise):
     """In squares of `unit [dy]`."""
     n, dy = prediction.mean.shape
-    if n > LARGEST:
-        raise ValueError(
-            f"Joint covariances, and samples in tiles, take at most {LARGEST} targets, got {n}. Ask for them in parts, "
-            'for standard deviations, or for samples of the exact strategy (`strategy="exact"`).'
-        )
     positions = predictor.coordinates.positions(x)
     responses = np.zeros((n, n, dy))
     with Progress("Covariances", n, shown=predictor.progress) as bar:
@@ -90,6 +95,7 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
                 f"Samples in tiles are Gaussian, and {type(predictor.model.likelihood).__name__}, the likelihood of "
                 'the model, is not of any real number. Choose `strategy="exact"`.'
             )
+        check_joint(len(x))
         prediction = predictor(x)
         unit = _unit(prediction)
         cov = _covariance(predictor, x, prediction, unit, include_noise)

@@ -19,9 +19,9 @@ from ..blocks import write_memories_in_threads
 from ..devices import as_here, cores_each, everywhere, local_mesh, on_first, split
 from ..likelihoods import marginals, noiseless, of_real_numbers
 from ..models import AbstractNeuralProcess, AbstractTokenStack
+from ..progress import Progress
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
-from .progress import Progress
 
 CHUNK, LARGE_CHUNK = 1024, 16_384
 """Targets per compiled call and device, CPUs and others: their intermediate values, not the request, set the memory.
@@ -224,7 +224,7 @@ def decode(
         return np.asarray(_decode((model, state), pad(chunk, size), mesh))[:, : len(chunk)]
 
     found = []
-    with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each()) as pool:
+    with Progress("Predicting", len(xt), shown=progress) as bar, ThreadPoolExecutor(cores_each(mesh)) as pool:
         for part in pool.map(as_here(answer), chunks) if len(chunks) > 1 else map(answer, chunks):
             found.append(part)
             bar.advance(part.shape[1])
@@ -242,7 +242,7 @@ def condition(model: AbstractNeuralProcess, context: Context) -> Any:
     """The state of a context; of a large one, in threads where a device has several cores and the model is a stack of
     blocks."""
     _, *arrays = context
-    if len(context.x) < LARGE or cores_each() == 1 or not isinstance(model, AbstractTokenStack):
+    if len(context.x) < LARGE or cores_each(local_mesh()) == 1 or not isinstance(model, AbstractTokenStack):
         return _condition(model, arrays)
     return write_memories_in_threads(model.stack, *_entering(model, arrays))
 

@@ -11,9 +11,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from ..arguments import whole_number
 from ..devices import as_here, cores, everywhere, local_mesh, split
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess
+from ..progress import Progress
 from .blend import Blend
 from .cells import Box, Cell, Whole, bisect, known, small, weight
 from .neighbours import Neighbours, Remembered
@@ -31,7 +33,6 @@ from .predict import (
     standardiser,
     to_model,
 )
-from .progress import Progress
 from .trend import Trend
 
 TREND = 16
@@ -124,8 +125,7 @@ class Tiled:
         progress: bool = False,
         normalize: bool = True,
     ):
-        if size < 1:
-            raise ValueError(f"`size` must be at least 1 observation per cell, got {size}.")
+        whole_number(1, size=size)
         x, y = observations(x, y)
         if not len(x):
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
@@ -227,7 +227,7 @@ class Tiled:
         """Batches of cells with their predictions `[cells width dy]`. Each cell is conditioned once, with others of
         about as many targets. Batches are small programs, which do not fill several cores: some run side by side."""
         mesh = local_mesh()  # here, since threads do not hear of `jax.default_device`
-        model, size = everywhere(self.model, mesh), mesh.size * _batch_size(self.size)
+        model, size = everywhere(self.model, mesh), mesh.size * _batch_size(self.size, mesh)
         cells = sorted(_evened(cells, size, self.size), key=lambda cell: -len(cell.targets))
         parts = [cells[start : start + size] for start in range(0, len(cells), size)]
         width = _best_width([len(part[0].targets) for part in parts])
@@ -276,21 +276,27 @@ def _trend(points, y):
 def _evened(cells, together, seen):
     """Cells with many targets in pieces, if it takes less work to answer `together` at a time, each with the columns of
     the largest of them and `seen` observations, which every piece is conditioned on anew."""
+    counts = np.array([len(cell.targets) for cell in cells])
 
     def work(limit):
-        sizes = np.sort(np.concatenate([_pieces(len(cell.targets), limit) for cell in cells]))[::-1]
+        sizes = np.sort(_pieces(counts, limit))[::-1]
         return np.sum(sizes[::together] + seen) * together
 
     limit = min((np.inf, *reversed(PIECES)), key=work)  # of equals the fewest pieces
-    for cell in cells:
-        ends = np.cumsum(_pieces(len(cell.targets), limit))
-        yield from (cell._replace(targets=part) for part in np.split(cell.targets, ends[:-1]))
+    for cell, count in zip(cells, counts, strict=True):
+        if count <= limit:
+            yield cell
+        else:
+            ends = np.cumsum(_pieces(np.array([count]), limit))
+            yield from (cell._replace(targets=part) for part in np.split(cell.targets, ends[:-1]))
 
 
-def _pieces(count, limit):
-    """Sizes of as few and as equal pieces as may be, none above the limit."""
-    number = max(1, int(np.ceil(count / limit)))
-    return np.diff(np.arange(number + 1) * count // number)
+def _pieces(counts, limit):
+    """Sizes of as few and as equal pieces of each count as may be, none above the limit."""
+    number = np.maximum(np.ceil(counts / limit), 1).astype(int)
+    piece = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+    counts, number = np.repeat(counts, number), np.repeat(number, number)
+    return (piece + 1) * counts // number - piece * counts // number
 
 
 def _best_width(counts):
@@ -312,6 +318,6 @@ def _decode_all(model, states, xt, mesh) -> Array:
     return split(decode, mesh)(model, (states, xt))
 
 
-def _batch_size(size):
+def _batch_size(size, mesh):
     """Cells of `size` observations per compiled call and device."""
-    return max(1, TOKENS * (1 if jax.default_backend() == "cpu" else ACCELERATOR) // size)
+    return max(1, TOKENS * (1 if mesh.devices.flat[0].platform == "cpu" else ACCELERATOR) // size)

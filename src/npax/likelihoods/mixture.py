@@ -57,7 +57,16 @@ class EqualMixture(dist.Distribution):
         return jnp.mean(self.parts.cdf(self._beside(value)), axis=self._axis)
 
     def icdf(self, q):
-        """By bisection between the least and the greatest quantile of the parts, to the rounding of float32."""
+        r"""By bisection between the least and the greatest quantile of the parts, to the rounding of float32.
+
+        Its gradient is that of the implicit function: of $F_\theta(y) = q$, $dy = (dq - dF_\theta) / p(y)$."""
+        still, level = jax.lax.stop_gradient((self, q))
+        found = still._bisected(level)
+        density = jnp.exp(still.log_prob(found))
+        above = self.cdf(found) - q
+        return found - (above - jax.lax.stop_gradient(above)) / jnp.where(density > 0, density, 1.0)
+
+    def _bisected(self, q):
         quantiles = jnp.asarray(self.parts.icdf(self._beside(q)))
 
         def halve(_, ends):

@@ -1,8 +1,10 @@
 """What values a likelihood is of."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,15 +19,12 @@ def of_real_numbers(likelihood: AbstractLikelihood) -> bool:
     """Whether any real number can be observed, so that values may be shifted and scaled before a model sees them and
     its predictions back again. Counts, classes, shares and amounts may not: what the support of the distribution says.
     """
-    support = _asked(likelihood, lambda distribution: distribution.support)
-    while hasattr(support, "base_constraint"):  # of vectors with independent entries
-        support = support.base_constraint
-    return support is None or isinstance(support, type(constraints.real))
+    return _asked(likelihood, _is_real)
 
 
 def tells_noise(likelihood: AbstractLikelihood) -> bool:
     """Whether it tells the noiseless function from a new observation; if not, `noiseless` leaves all as it is."""
-    return _asked(likelihood, lambda distribution: noiseless(distribution) is not distribution)
+    return _asked(likelihood, _has_noise)
 
 
 def possible(likelihood: AbstractLikelihood, y: Float[np.ndarray, "n dy"]) -> Bool[np.ndarray, " n"]:
@@ -36,13 +35,30 @@ def possible(likelihood: AbstractLikelihood, y: Float[np.ndarray, "n dy"]) -> Bo
     return np.array(np.broadcast_to(support(jnp.asarray(y, jnp.float32)), len(y)))
 
 
-def _asked(likelihood: AbstractLikelihood, question: Callable[[Distribution], Any]) -> Any:
+def _asked(likelihood: AbstractLikelihood, question: Callable[[Distribution], bool]) -> bool:
     """What is asked of the kind of distribution that it makes, whose numbers do not matter."""
-    answers = []
+    leaves, structure = jax.tree.flatten(likelihood)
+    kinds = (jax.ShapeDtypeStruct(a.shape, a.dtype) if eqx.is_array(a) else a for a in leaves)
+    return _answer(question, structure, tuple(kinds))
 
-    def predicted(raw):
-        answers.append(question(likelihood(raw)))
-        return raw
 
-    jax.eval_shape(predicted, jax.ShapeDtypeStruct((1, likelihood.size), jnp.float32))
+@lru_cache(maxsize=64)
+def _answer(question, structure, leaves):
+    size, answers = jax.tree.unflatten(structure, leaves).size, []
+
+    def predicted(leaves, raw):
+        answers.append(question(jax.tree.unflatten(structure, leaves)(raw)))
+
+    eqx.filter_eval_shape(predicted, leaves, jax.ShapeDtypeStruct((1, size), jnp.float32))
     return answers[0]
+
+
+def _is_real(distribution):
+    support = distribution.support
+    while hasattr(support, "base_constraint"):  # of vectors with independent entries
+        support = support.base_constraint
+    return support is None or isinstance(support, type(constraints.real))
+
+
+def _has_noise(distribution):
+    return noiseless(distribution) is not distribution

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
 from ..arguments import booleans, whole_number as whole_number, widths as widths
+from ..arrays import refuse_complex
 from ..blocks import read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
 
@@ -128,25 +129,24 @@ def gaussian_unless(likelihood: AbstractLikelihood | None, dy: int) -> AbstractL
 def places(model: AbstractNeuralProcess, state: State, xt: Any) -> Float[Array, "nt dx"]:
     """Targets as the model computes with them. **Raises** as `check_places`."""
     check_places(model, xt, "xt")
-    return _floats((model, state), xt)[0]
+    return floats((model, state), xt)[0]
 
 
 def clean(model, x, y, mask, of="c"):
     """The context (or the targets, `of="t"`) with zeros under the mask, and a mask where none was given."""
     check_points(model, x, y, mask, of)
-    x, y = _floats(model, x, y)
+    x, y = floats(model, x, y)
     if mask is None:
         return x, y, jnp.ones(x.shape[0], bool)
     mask = jnp.asarray(mask)
     return jnp.where(mask[:, None], x, 0.0), jnp.where(mask[:, None], y, 0.0), mask
 
 
-def _floats(beside, *arrays):
+def floats(beside, *arrays):
     """All of one precision, at least that of what they meet: weights, a state. Whole numbers too, lest a grid be laid
     out in whole steps."""
     arrays = [jnp.asarray(a) for a in arrays]
-    if any(jnp.iscomplexobj(a) for a in arrays):
-        raise TypeError("Coordinates and values must be real numbers, got complex ones: give both parts as columns.")
+    refuse_complex(*arrays)
     dtypes = [a.dtype if jnp.issubdtype(a.dtype, jnp.inexact) else jnp.dtype(jnp.float32) for a in arrays]
     met = {leaf.dtype for leaf in jax.tree.leaves(beside) if eqx.is_inexact_array(leaf)}
     with jax.numpy_dtype_promotion("standard"):
@@ -167,6 +167,19 @@ def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: st
         raise ValueError(f"`mask` must have the shape [{len(x)}], as long as `x{of}`; got {[*jnp.shape(mask)]}.")
     if mask is not None:
         booleans(mask=mask)
+
+
+def check_picture(model: AbstractNeuralProcess, y: Any, mask: Any) -> None:
+    """**Raises** `ValueError` for a picture whose shapes are not `[*side dy]` and `[*side]`; `TypeError` for a mask of
+    something else than booleans."""
+    if jnp.ndim(y) != model.dx + 1 or jnp.shape(y)[-1] != model.likelihood.dy:
+        rule = (
+            f"`y` must have the sides of the picture, {model.dx}, and then the {model.likelihood.dy} columns that the "
+        )
+        raise ValueError(f"{rule}model predicts; got the shape {[*jnp.shape(y)]}.")
+    if jnp.shape(mask) != jnp.shape(y)[:-1]:
+        raise ValueError(f"`mask` must have the sides of `y`, {[*jnp.shape(y)[:-1]]}; got {[*jnp.shape(mask)]}.")
+    booleans(mask=mask)
 
 
 def context_features(xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc dx+dy+1"]:

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
 from ..likelihoods import log_prob, mixture, noiseless
-from ._base import State, clean, places
+from ._base import State, clean, places, whole_number
 from ._joint import AbstractJointNeuralProcess
 
 SAMPLES = 16
@@ -43,13 +43,13 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         self, state: State, xt: Float[Array, "nt dx"], *, key: PRNGKeyArray | None = None, samples: int = SAMPLES
     ) -> Distribution:
         """The distribution of each target given each draw: batch shape `[samples nt]`, event shape `[dy]`."""
-        if samples < 1:
-            raise ValueError(f"`samples` must be at least 1, got {samples}.")
+        whole_number(1, samples=samples)
         xt = places(self, state, xt)
         keys = jr.split(jr.key(0) if key is None else key, samples)
         return self.likelihood(jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys))
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
+        whole_number(1, n=n)
         latent_key, draw_key = jr.split(key)
         if mask is not None:
             xt = jnp.where(jnp.asarray(mask)[:, None], xt, 0.0)

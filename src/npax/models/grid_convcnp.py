@@ -12,7 +12,14 @@ from numpyro.distributions import Distribution
 
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
-from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
+from ._base import (
+    AbstractConditionalNeuralProcess,
+    check_picture,
+    clean,
+    floats,
+    gaussian_unless,
+    whole_number,
+)
 
 PATCH = 2
 """Nodes along each axis that the network takes as one."""
@@ -119,9 +126,10 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     def on_grid(self, y: Float[Array, "*side dy"], mask: Bool[Array, "*side"]) -> Distribution:
         """The distribution at every node of a picture: batch shape `[*side]`, event shape `[dy]`.
 
-        What stands where `mask` is `False` counts for nothing, NaN too.
+        What stands where `mask` is `False` counts for nothing, NaN too. **Raises** `ValueError` for other shapes.
         """
-        seen = mask[..., None]
+        check_picture(self, y, mask)
+        y, seen = floats(self, y)[0], jnp.asarray(mask)[..., None]
         deviation, rest = self._answers(jnp.where(seen, y, 0.0), seen.astype(y.dtype))
         return self.likelihood(rest + deviation)
 

@@ -7,7 +7,7 @@ from jaxtyping import PRNGKeyArray
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
-from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
+from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 
 class RCNP(AbstractConditionalNeuralProcess):
@@ -48,6 +48,7 @@ class RCNP(AbstractConditionalNeuralProcess):
         key: PRNGKeyArray,
     ):
         whole_number(1, dx=dx, dy=dy, size=size, block=block)
+        widths(encoder=encoder, decoder=decoder)
         e_key, d_key = jr.split(key)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.encoder = MLP([dx + dy, *encoder, size], activation=ReLU(), locations=slice(0, dx), key=e_key)

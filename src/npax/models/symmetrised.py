@@ -3,6 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
+from ..arguments import instance
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
 from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess
 
@@ -37,6 +38,7 @@ class Symmetrised(AbstractNeuralProcess):
     model: AbstractNeuralProcess
 
     def __check_init__(self):
+        instance(AbstractNeuralProcess, model=self.model)
         likelihood = self.model.likelihood
         gaussian = isinstance(likelihood, HeteroscedasticGaussian | HomoscedasticGaussian | FunctionAndNoise)
         if not (gaussian and isinstance(self.model, AbstractConditionalNeuralProcess)):

@@ -92,15 +92,15 @@ class TNPKR(AbstractTokenStack):
 
         def block(key):
             feed_key, read_key, bias_key, rotary_key, attention_key = jr.split(key, 5)
-            reads = _part(attention, (AbstractAttention, AbstractTokenAttention), attention_key)
+            reads = part_of(attention, (AbstractAttention, AbstractTokenAttention), attention_key)
             if isinstance(reads, AbstractAttention):
                 reads = TokenAttention(
                     size,
                     heads=heads,
                     head_size=head_size,
                     attention=reads,
-                    bias=_part(bias, AbstractBias, bias_key),
-                    rotary=_part(rotary, RotaryCoordinates, rotary_key),
+                    bias=part_of(bias, AbstractBias, bias_key),
+                    rotary=part_of(rotary, RotaryCoordinates, rotary_key),
                     key=read_key,
                 )
             elif bias is not None or rotary is not None:
@@ -136,7 +136,7 @@ def _embed_location(dx, size, key):
     return spread_over_locations(Linear(dx, size, key=linear), slope=8.0, key=spread)
 
 
-def _part(part: Any, kind: type | tuple[type, ...], key: PRNGKeyArray) -> Any:
+def part_of(part: Any, kind: type | tuple[type, ...], key: PRNGKeyArray) -> Any:
     """A block's own: drawn by a function of a key, or a template varied."""
     if part is None or isinstance(part, kind):
         return _vary(part, key)

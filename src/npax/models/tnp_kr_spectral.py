@@ -12,7 +12,7 @@ from ..bias import AbstractBias, ColumnsBias
 from ..blocks import MLP, Linear, write_memories
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, whole_number
-from .tnp_kr import TNPKR
+from .tnp_kr import TNPKR, part_of
 
 
 class SpectralTNPKR(AbstractConditionalNeuralProcess):
@@ -32,10 +32,10 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
     of differences: the model is translation equivariant.
 
     **Arguments:** `dx`, `dy`, `likelihood`, `blocks`, `size`, `heads`, `head_size`, `hidden`: as for `TNPKR`. `bias`:
-    what it is for all tasks, drawn for each block by a function `key -> bias`. `length`: $L$; the series repeats
-    itself after it, so it should be twice the largest difference of coordinates. `terms`: $M$; the highest frequency
-    of the series is $M/L$. `frequencies`: of the periodogram, $1/L$ apart as those of the series, at least `terms`.
-    `summary`: widths of the MLP.
+    what it is for all tasks, drawn for each block by a function `key -> bias`, or a template that each block varies.
+    `length`: $L$; the series repeats itself after it, so it should be twice the largest difference of coordinates.
+    `terms`: $M$; the highest frequency of the series is $M/L$. `frequencies`: of the periodogram, $1/L$ apart as those
+    of the series, at least `terms`. `summary`: widths of the MLP.
 
     **Good values:** the defaults, for coordinates in about [-2, 2]: differences up to 5, 4 cycles per unit in the bias
     and 10 in the periodogram. **Cost:** that of `TNPKR` with heads wider by 2 D M (80 by default; a step takes
@@ -60,7 +60,7 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         dx: int,
         dy: int,
         *,
-        bias: Callable[[PRNGKeyArray], AbstractBias],
+        bias: AbstractBias | Callable[[PRNGKeyArray], AbstractBias],
         length: float = 10.0,
         terms: int = 40,
         frequencies: int = 100,
@@ -81,7 +81,9 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         i_key, s_key, c_key, o_key = jr.split(key, 4)
 
         def of_the_task(key):
-            return _TaskBias(ColumnsBias(bias(key), tuple(range(dx))), jnp.zeros((heads, dx, terms)))
+            return _TaskBias(
+                ColumnsBias(part_of(bias, AbstractBias, key), tuple(range(dx))), jnp.zeros((heads, dx, terms))
+            )
 
         self.inner = TNPKR(
             dx,

@@ -12,10 +12,15 @@ def pretrained() -> list[str]:
 
 def find(name: str | Path) -> Path:
     """The file of a pretrained model's name, or the path itself. **Raises** `FileNotFoundError` with what there is."""
-    path = Path(name)
+    path = Path(name).expanduser()
     shipped = _FOLDER / f"{name}.safetensors"
     if path.is_file() or (path.suffix != ".safetensors" and shipped.is_file()):
         return path if path.is_file() else shipped
     raise FileNotFoundError(
         f"There is no file '{name}' and no pretrained model of that name; pretrained: {', '.join(pretrained())}."
     )
+
+
+def is_shipped(path: Path) -> bool:
+    """Whether the file is of the package, so that it does not change."""
+    return path.parent == _FOLDER

@@ -8,6 +8,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 from tinygp.kernels import Kernel
 
+from ..arguments import whole_number
 from ..linalg import cholesky
 from ..task import Task
 from ._base import AbstractTasks
@@ -73,10 +74,9 @@ class GPTask(AbstractGPTask):
         noise_std: float = 0.1,
     ):
         check_prior(kernel)
-        if dx < 1 or grid < 0:
-            raise ValueError(f"`dx` must be at least 1 and `grid` at least 0, got dx={dx}, grid={grid}.")
-        if not 0 <= low <= nc:
-            raise ValueError(f"The context sizes must satisfy 0 <= low <= nc, got low={low}, nc={nc}.")
+        whole_number(1, dx=dx)
+        whole_number(0, grid=grid, low=low)
+        whole_number(low, nc=nc)
         if nc + grid == 0:
             raise ValueError("`nc` and `grid` must not both be 0: there would be no targets.")
         if not noise_std > 0:

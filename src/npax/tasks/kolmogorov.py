@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, ArrayLike, Float, PRNGKeyArray
-from rich.progress import track
 
+from ..progress import Progress
 from ._base import AbstractTasks
 from .split import check_sizes, split
 
@@ -115,10 +115,12 @@ def kolmogorov_flow(
         vorticity = -trajectory[burn_in:, 0]  # exponax's has the opposite sign
         return velocity_of(vorticity, points)
 
-    keys = track(jr.split(key, trajectories), "simulating flows", disable=not progress)
-    run = jax.jit(one)
-    with jax.numpy_dtype_promotion("standard"):
-        flow = jnp.stack([run(key) for key in keys])
+    run, flows = jax.jit(one), []
+    with Progress("simulating flows", trajectories, shown=progress) as bar, jax.numpy_dtype_promotion("standard"):
+        for own in jr.split(key, trajectories):
+            flows.append(jax.block_until_ready(run(own)))
+            bar.advance(1)
+    flow = jnp.stack(flows)
     if not bool(jnp.isfinite(flow).all()):
         raise ValueError(
             f"The simulation broke down: {grid} nodes per side are too few for `reynolds`={reynolds:g}; "

@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arguments import whole_number
 from ..bias.distance import squared_distance
 from ..task import Task
 from ._base import AbstractTasks
@@ -111,6 +112,11 @@ class GPPrior(AbstractTasks):
     nc: int = eqx.field(static=True)
     nt: int = eqx.field(static=True)
     low: int = eqx.field(static=True, default=0)
+
+    def __check_init__(self):
+        whole_number(0, low=self.low)
+        whole_number(self.low, nc=self.nc)
+        whole_number(1, nt=self.nt)
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
         keys = iter(jr.split(key, 14))

@@ -7,7 +7,6 @@ import jax
 import jax.random as jr
 import numpy as np
 
-from ..arguments import true_or_false
 from ..models import AbstractNeuralProcess
 from ..task import Task
 from ..tasks import Curriculum
@@ -15,11 +14,6 @@ from ..tasks import Curriculum
 
 def check_run(model, tasks, counts, key, optimizer):
     """**Raises** where an argument of `fit` is none of what it takes."""
-    for name, value in counts.items():
-        if not isinstance(value, int | np.integer):
-            raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
     if isinstance(tasks, type) or not (isinstance(tasks, Curriculum) or callable(getattr(tasks, "sample", None))):
         raise TypeError(
             "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
@@ -50,9 +44,8 @@ def check_run(model, tasks, counts, key, optimizer):
         )
 
 
-def check_saving(checkpoint, resume, save_every):
-    """**Raises** where the folder is no path, the flag neither True nor False, or the seconds no number."""
-    true_or_false(resume=resume)
+def check_saving(checkpoint, save_every):
+    """**Raises** where the folder is no path, or the seconds no number."""
     if not (checkpoint is None or isinstance(checkpoint, str | os.PathLike)):
         raise TypeError(f"`checkpoint` must be the path of a folder, got {checkpoint!r}.")
     if isinstance(save_every, bool) or not isinstance(save_every, int | float | np.number) or not save_every >= 0:

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..arguments import whole_number
 from ..inference import Tiled, coordinates
 from ..inference.predict import observations, to_model
 from ..models import AbstractNeuralProcess
@@ -61,9 +62,7 @@ def finetune(
             f"Fine-tuning needs at least 4 times `size` observations, {4 * size:,}; got {len(x):,}. "
             "Predict without it, or choose a smaller `size` (of the estimators: `tile_size`)."
         )
-    for name, value in {"steps": steps, "targets": targets, "batch_size": batch_size}.items():
-        if value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}.")
+    whole_number(1, steps=steps, targets=targets, batch_size=batch_size)
     rng, system = np.random.default_rng(seed), coordinates(coords)
     gaps = RoundGaps() if gaps is None else gaps
     cut = _Cutter(model, x, y, system, normalize, size, targets, rng)

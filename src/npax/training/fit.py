@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import math
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,20 +14,21 @@ import jax.random as jr
 import numpy as np
 import optax
 from jaxtyping import PRNGKeyArray
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .. import objectives
+from ..arguments import true_or_false, whole_number
 from ..devices import everywhere, first_for_all, global_mesh, here, is_first
-from ..files import held
 from ..fingerprint import fingerprint
 from ..models import AbstractNeuralProcess
+from ..progress import Progress
 from ..tasks import AbstractTasks, Curriculum, Stage
 from ..warn import warn
-from .checkpoint import read_checkpoint, write_checkpoint
+from .checkpoint import write_checkpoint
 from .checks import check_drawn, check_functions, check_run, check_saving
 from .lapack import without_deadlock
 from .optimizers import muon
 from .program import Chunk, forget_if_many, run, start
+from .resume import alone, fingerprint_of_run, resumed, write_last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,8 +126,10 @@ def fit(
     """
     counts = {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}
     counts |= {} if evaluate_every is None else {"evaluate_every": evaluate_every}
+    whole_number(1, **counts)
+    true_or_false(resume=resume, progress=progress)
     check_run(model, tasks, counts, key, optimizer)
-    check_saving(checkpoint, resume, save_every)
+    check_saving(checkpoint, save_every)
     check_functions(objective, evaluate, evaluate_every)
     steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
     part = chunk if evaluate_every is None else math.gcd(chunk, evaluate_every)
@@ -142,14 +144,14 @@ def fit(
         check_drawn(curriculum)
         objective = objectives.suited(state.model)
     about = {"steps": steps, "key": jr.key_data(key).tolist()}
-    folder = Path(checkpoint) if checkpoint is not None and is_first(mesh) else None
+    folder = Path(checkpoint).expanduser() if checkpoint is not None and is_first(mesh) else None
     if folder is not None:
-        about["run"] = _fingerprint(state, curriculum, objective, chunk)
+        about["run"] = fingerprint_of_run(state, curriculum, objective, chunk)
         about["start"] = None if drawn else fingerprint((state.model,))  # what is drawn depends on `key`
     with contextlib.ExitStack() as stack:
         with first_for_all(mesh):
-            stack.enter_context(_alone(folder))
-            state = _resumed(state, about, folder) if resume else state
+            stack.enter_context(alone(folder))
+            state = resumed(state, about, folder) if resume else state
         plan = curriculum.plan(-(-steps // chunk))
         contents = [_contents(stage.tasks) for stage in curriculum.stages]
         state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
@@ -159,8 +161,8 @@ def fit(
         done = first = int(state.step)
 
         keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
-        bar = stack.enter_context(_progress_bar(progress and is_first(mesh)))
-        line = bar.add_task("training", total=steps, completed=done, loss="", skipped="")
+        shown = progress and is_first(mesh)
+        bar = stack.enter_context(Progress("training", steps, shown=shown, done=done, note="compiling"))
         try:
             while done < steps:
                 end = min((done // part + 1) * part, steps)
@@ -168,7 +170,7 @@ def fit(
                 settings = objective, optimizer, seeds, mesh, contents[which]
                 state, loss = run(Chunk(state, run_key, stages[which], end - done, *settings))
                 losses.append(np.asarray(loss))
-                bar.update(line, completed=end, loss=f"loss {_recent(losses):.3f}", skipped=_count(state))
+                bar.advance(end - done, f"step {end:,} of {steps:,}, {_note(losses, state)}")
                 if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
                     evaluations.append((end, evaluate(here(state.model))))
                 done = end
@@ -177,7 +179,7 @@ def fit(
                     saved, keep = time.monotonic(), 2
         finally:
             if folder is not None and int(state.step) > first:
-                _write_last(folder, int(state.step), state, about, keep)
+                write_last(folder, int(state.step), state, about, keep)
     forget_if_many()
     state = here(state)
     _warn_of_skipped(int(np.max(np.asarray(state.skipped))), done)
@@ -219,88 +221,10 @@ def _evaluated_last(evaluate, model, done):
         return []
 
 
-def _write_last(folder, step, state, about, keep):
-    """What was trained is not to be lost because it cannot be saved."""
-    try:
-        write_checkpoint(folder, step, state, about, keep)
-    except OSError as error:
-        warn(f"The checkpoint of step {step:,} could not be written to '{folder}': {error}.", RuntimeWarning)
-
-
-@contextlib.contextmanager
-def _alone(folder):
-    """Keeps other trainings out of a folder, where there is one; they would delete one another's checkpoints.
-
-    **Raises** `OSError` where nothing can be written there, before anything is trained."""
-    with contextlib.ExitStack() as stack:
-        if folder is not None:
-            try:
-                stack.enter_context(held(folder))
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
-            except BlockingIOError:
-                raise ValueError(
-                    f"Another training is running in '{folder}': use another `checkpoint` folder, or wait for its end."
-                ) from None
-        yield
-
-
-def _resumed(state, about, folder):
-    """The state of the newest checkpoint, if it is of the run that is asked for; `state` where there is none."""
-    found = read_checkpoint(folder, state) if folder is not None else None
-    if found is None:
-        return state
-    state, stored = found
-    if stored.get("key", about["key"]) != about["key"]:
-        raise ValueError(
-            f"'{folder}' holds a run with another `key`: going on with it would not be the run that is asked for. Use "
-            "another `checkpoint` folder for each run, the same `key`, or `resume=False` to replace it."
-        )
-    if stored.get("run", about["run"]) != about["run"]:
-        raise ValueError(
-            f"'{folder}' holds a run of another model, on other tasks, with another objective, optimiser, batch size "
-            "or, in a curriculum, `chunk` (or of another version of npax): going on with it would not be the run that "
-            "is asked for. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
-        )
-    start = stored.get("start", about["start"])
-    known = None not in (start, about["start"])
-    if known and about["start"] not in (start, fingerprint((state.model,))):
-        raise ValueError(
-            f"'{folder}' holds a run of a model that started with other weights than the one given: going on with it "
-            "would forget these. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
-        )
-    about["start"] = start
-    if int(state.step) > about["steps"]:
-        raise ValueError(
-            f"'{folder}' holds a run of {int(state.step)} steps, more than `steps`={about['steps']}. Ask for at least "
-            "as many, use another `checkpoint` folder, or `resume=False` to replace it."
-        )
-    return state
-
-
-def _fingerprint(state, curriculum, objective, chunk):
-    """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
-    shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
-    return fingerprint((shapes, curriculum, objective, chunk if len(curriculum.stages) > 1 else None))
-
-
-def _progress_bar(shown):
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[loss]} {task.fields[skipped]}"),
-        TimeRemainingColumn(),
-        disable=not shown,
-    )
-
-
-def _recent(losses, chunks=20):
+def _note(losses, state, chunks=20):
+    """What stands behind the bar: the mean of the last losses, and the steps that were skipped."""
     recent = np.concatenate([np.atleast_1d(chunk) for chunk in losses[-chunks:]])
     sound = recent[np.isfinite(recent)]
-    return float(sound.mean()) if sound.size else float("nan")
-
-
-def _count(state):
+    loss = f"loss {sound.mean() if sound.size else np.nan:.3f}"
     skipped = int(np.asarray(state.skipped).sum())
-    return f"({skipped} skipped)" if skipped else ""
+    return f"{loss} ({skipped} skipped)" if skipped else loss

@@ -6,6 +6,7 @@ import dataclasses
 import numpy as np
 from scipy.spatial import KDTree
 
+from ..arguments import whole_number
 from ..inference import AbstractCoordinates
 
 
@@ -31,10 +32,9 @@ class RoundGaps(AbstractGaps):
     largest: int = 64
 
     def __post_init__(self):
-        if not 0 < self.share < 1 or self.largest < 1:
-            raise ValueError(
-                f"`share` must lie between 0 and 1, `largest` be at least 1; got {self.share} and {self.largest}."
-            )
+        whole_number(1, largest=self.largest)
+        if not 0 < self.share < 1:
+            raise ValueError(f"`share` must lie between 0 and 1, got {self.share}.")
 
     def draw(self, rng, positions, coordinates):
         places, at = np.unique(positions, axis=0, return_inverse=True)

@@ -114,7 +114,7 @@ def groups(stage, mesh):
     share = -(-stage.batch_size // mesh.size)
     if mesh.devices.flat[0].platform != "cpu":
         return share, 1
-    most = POINTS * cores_each() // max(1, _points(stage.tasks))
+    most = POINTS * cores_each(mesh) // max(1, _points(stage.tasks))
     count = -(-share // max(1, most))
     return -(-share // count), count
 

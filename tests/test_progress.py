@@ -2,7 +2,7 @@ import tracemalloc
 
 import pytest
 
-from npax.inference.progress import Progress
+from npax.progress import Progress
 
 
 def test_a_bar_shows_what_is_done(capsys):

@@ -1,0 +1,77 @@
+"""Going on with a training: whose checkpoint it is, and who may write to its folder."""
+
+import contextlib
+import tempfile
+
+import equinox as eqx
+import jax
+
+from ..files import held
+from ..fingerprint import fingerprint
+from ..warn import warn
+from .checkpoint import read_checkpoint, write_checkpoint
+
+
+@contextlib.contextmanager
+def alone(folder):
+    """Keeps other trainings out of a folder, where there is one; they would delete one another's checkpoints.
+
+    **Raises** `OSError` where nothing can be written there, before anything is trained."""
+    with contextlib.ExitStack() as stack:
+        if folder is not None:
+            try:
+                stack.enter_context(held(folder))
+                with tempfile.TemporaryFile(dir=folder):
+                    pass
+            except BlockingIOError:
+                raise ValueError(
+                    f"Another training is running in '{folder}': use another `checkpoint` folder, or wait for its end."
+                ) from None
+        yield
+
+
+def resumed(state, about, folder):
+    """The state of the newest checkpoint, if it is of the run that is asked for; `state` where there is none."""
+    found = read_checkpoint(folder, state) if folder is not None else None
+    if found is None:
+        return state
+    state, stored = found
+    if stored.get("key", about["key"]) != about["key"]:
+        raise ValueError(
+            f"'{folder}' holds a run with another `key`: going on with it would not be the run that is asked for. Use "
+            "another `checkpoint` folder for each run, the same `key`, or `resume=False` to replace it."
+        )
+    if stored.get("run", about["run"]) != about["run"]:
+        raise ValueError(
+            f"'{folder}' holds a run of another model, on other tasks, with another objective, optimiser, batch size "
+            "or, in a curriculum, `chunk` (or of another version of npax): going on with it would not be the run that "
+            "is asked for. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
+        )
+    start = stored.get("start", about["start"])
+    known = None not in (start, about["start"])
+    if known and about["start"] not in (start, fingerprint((state.model,))):
+        raise ValueError(
+            f"'{folder}' holds a run of a model that started with other weights than the one given: going on with it "
+            "would forget these. Use another `checkpoint` folder for each run, or `resume=False` to replace it."
+        )
+    about["start"] = start
+    if int(state.step) > about["steps"]:
+        raise ValueError(
+            f"'{folder}' holds a run of {int(state.step)} steps, more than `steps`={about['steps']}. Ask for at least "
+            "as many, use another `checkpoint` folder, or `resume=False` to replace it."
+        )
+    return state
+
+
+def fingerprint_of_run(state, curriculum, objective, chunk):
+    """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
+    shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
+    return fingerprint((shapes, curriculum, objective, chunk if len(curriculum.stages) > 1 else None))
+
+
+def write_last(folder, step, state, about, keep):
+    """What was trained is not to be lost because it cannot be saved."""
+    try:
+        write_checkpoint(folder, step, state, about, keep)
+    except OSError as error:
+        warn(f"The checkpoint of step {step:,} could not be written to '{folder}': {error}.", RuntimeWarning)
