@@ -218,7 +218,7 @@ def test_cells_of_many_targets_come_in_pieces_where_that_is_less_work(counts):
 
 
 def test_refuses_empty_cells(gp):
-    with pytest.raises(ValueError, match="`size` must be at least 1"):
+    with pytest.raises(ValueError, match="`size` must be a whole number, at least 1"):
         Tiled(gp, np.zeros((3, 1)), np.zeros((3, 1)), size=0)
 
 

@@ -69,7 +69,7 @@ def test_predictions_are_the_same_at_every_call_and_others_with_another_key(np_m
 
     first, again, other = mean(None), mean(None), mean(jr.key(5))
     assert (first == again).all() and not close(first, other)
-    with pytest.raises(ValueError, match="`samples` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="`samples` must be a whole number, at least 1; got 0"):
         np_model.predict(state, data.xt, samples=0)
 
 

@@ -1,5 +1,6 @@
 """Several devices and several processes find what one device finds."""
 
+import inspect
 import os
 import socket
 import subprocess
@@ -144,4 +145,4 @@ def test_cores_are_shared_by_the_devices_of_a_mesh():
     assert devices.cores_each(devices.global_mesh(cpus)) == devices.cores()
     gpu = unittest.mock.Mock(platform="gpu")
     mesh = unittest.mock.Mock(devices=np.array([gpu]), local_devices=[gpu])
-    assert devices.cores_each(mesh) == 1
+    assert inspect.unwrap(devices.cores_each)(mesh) == 1
