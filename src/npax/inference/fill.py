@@ -47,7 +47,7 @@ def fill(
 
     **Cost:** O(pixels): some 2 microseconds for each and mirror image on a CPU core; half a kilobyte of memory for each
     of a window on each core. Sides are padded to 1, 2, 3, 4, 6, 8, ... times `model.stride`, so that few shapes are
-    compiled, some seconds each.
+    compiled, about ten seconds each (`npax.devices.keep_compiled_programs`).
 
     **Raises:** `ValueError` for a shape that is not a picture's, another number of columns than the model takes, or a
     `window` that is not twice as wide as the overlap.
