@@ -12,7 +12,7 @@ from scipy.optimize import Bounds
 
 import npax
 from npax.bayesopt import ConfidenceBound, FailedEvaluation, Optimizer, RandomSearch, minimize
-from npax.bayesopt.optimizer import Scale
+from npax.bayesopt.scale import Scale
 
 
 def quadratic(x):

@@ -1,7 +1,6 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
+from .scale import Scale
 from .surrogate import Evaluations, ModelSurrogate
 
 CANDIDATES = 512
@@ -30,10 +30,6 @@ REACH = (1e-4, 0.3)
 """Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
 SAME = 1e-5
 """Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
-
-
-LARGEST = 1e300
-"""Of values, and of their distances in spreads: penalties such as the largest float are no more than this."""
 
 
 class FailedEvaluation(UserWarning):
@@ -229,7 +225,7 @@ class Optimizer:
         reach = np.exp(self._rng.uniform(*np.log(REACH), size=(n, 1)))
         return np.clip(picked + reach * self._rng.normal(size=picked.shape), 0.0, 1.0)
 
-    def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, "Scale"]:
+    def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, Scale]:
         """What the model is given: what was told, and questions answered by the median; in its units, padded."""
         told = np.array([y for _, y in self._told])
         scale = Scale.of(told[np.isfinite(told)])
@@ -240,39 +236,6 @@ class Optimizer:
         x = pad(_from_cube((x - self.low) / (self.high - self.low)), size)
         y = pad(y.astype(np.float32), size)
         return Evaluations(*(jnp.asarray(a) for a in (x, y, np.arange(size) < known))), scale
-
-
-class Scale(NamedTuple):
-    r"""Values as the model sees them, $(\operatorname{arsinh}((y - m) / s) - \mu) / \sigma$, with $m$ their median
-    and $s$ its distance to the lowest.
-
-    A search looks closely at low values and has no use for how bad the bad ones are: the more of the values lie near
-    the minimum, the finer this resolves them, while values far above it are counted as logarithms.
-    """
-
-    median: float
-    spread: float
-    mean: float
-    std: float
-
-    @classmethod
-    def of(cls, y: np.ndarray) -> "Scale":
-        median = float(np.median(np.clip(y, -LARGEST, LARGEST)))  # that of an even number is a mean, and may overflow
-        with np.errstate(over="ignore"):
-            spread = min(median - float(y.min()) or float(y.std()) or 1.0, LARGEST)
-        bent = _bent(y, median, spread)
-        return cls(median, spread, float(bent.mean()), float(bent.std()) or 1.0)
-
-    def __call__(self, y: np.ndarray) -> np.ndarray:
-        return (_bent(y, self.median, self.spread) - self.mean) / self.std
-
-    def undo(self, y):
-        return np.sinh(y * self.std + self.mean) * self.spread + self.median
-
-
-def _bent(y, median, spread):
-    with np.errstate(over="ignore"):
-        return np.arcsinh(np.clip((y - median) / spread, -LARGEST, LARGEST))
 
 
 @eqx.filter_jit

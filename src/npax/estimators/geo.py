@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,14 +11,14 @@ from sklearn.utils import check_array
 
 from ..arguments import true_or_false
 from ..files import is_remote
-from ..inference import Exact, Tiled
 from ..training import AbstractGaps
 from .dates import refuse_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
-from .grid import Grid, moment_attributes, points, refuse_taken, require
+from .grid import Grid, moment_attributes, refuse_taken, require
 from .likelihood import warn_of_noise
 from .missing import refuse_missing
+from .moments import known, lazy_moments, moments_at
 from .sklearn import NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 
@@ -180,7 +179,7 @@ def _look_around(reg, grid):
     if not grid.lazy:
         places = np.asarray(grid.some(LOOKED_AT), np.float64)
         whole = len(places) == grid.size
-        far = reg._far(_known(places))
+        far = reg._far(known(places))
         far = far if whole else round(far / max(len(places), 1) * grid.size)
         warn_of_extrapolation(far, grid.size, "" if whole else "About ")
 
@@ -196,12 +195,12 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
         request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.normalize)
         request += (reg.strategy_, reg.tile_size, include_noise)
         return Store(store, grid, variables, request).fill(
-            lambda places: _moments(predictor, places, include_noise), progress=reg.progress
+            lambda places: moments_at(predictor, places, include_noise), progress=reg.progress
         )
     if grid.chunks:
-        moments = _lazy(predictor, grid, include_noise)
+        moments = lazy_moments(predictor, grid, include_noise)
     else:
-        moments = _moments(predictor, grid.points(), include_noise).reshape(*grid.sizes.values(), 2 * len(ys))
+        moments = moments_at(predictor, grid.points(), include_noise).reshape(*grid.sizes.values(), 2 * len(ys))
     return grid.frame.assign(
         {name: (tuple(grid.sizes), moments[..., i], given) for i, (name, given) in enumerate(variables)}
     )
@@ -212,67 +211,6 @@ def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]
     for kind, also in (("mean", {"strategy": strategy}), ("std", {})):
         for name in ys:
             yield f"{name}_{kind}", {**moment_attributes(kind, name, attributes.get(name, {})), **also}
-
-
-def _moments(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:
-    """Means and standard deviations, `[n 2 dy]`; NaN at places with a coordinate that is NaN, as swaths have them."""
-    rules: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": "allow-nan", "input_name": "target"}
-    places = check_array(places, dtype="float64", **rules)
-    there = ~np.isnan(places).any(axis=1)
-    prediction = predictor(places[there])
-    moments = np.concatenate([prediction.mean, prediction.std(include_noise)], axis=1)
-    if there.all():
-        return moments
-    whole = np.full((len(places), moments.shape[1]), np.nan)
-    whole[there] = moments
-    return whole
-
-
-def _lazy(predictor, grid, include_noise) -> Any:
-    """The moments as a dask array, with the chunks of the target: `[*dims 2 dy]`. What all blocks share (the model, or
-    the predictor where there is no part of it for each) is one task; the rest of a block is its own."""
-    import dask.array as da
-    from dask.delayed import delayed
-
-    from_array: Any = da.from_array
-    dims, in_parts = tuple(grid.sizes), isinstance(predictor, Tiled) and not grid.lazy
-    parts = np.full([len(grid.chunks[d]) for d in dims], None)
-    if in_parts:
-        for index, region in grid.blocks(grid.chunks):
-            parts[index] = predictor.part(_known(grid.points(region))).of(None)
-    shared = delayed(predictor.model if in_parts else predictor, pure=False, traverse=False)
-    axes = [
-        axis.chunk({d: grid.chunks[d] for d in axis.dims}).data
-        if axis.chunks
-        else from_array(axis.to_numpy(), tuple(grid.chunks[d] for d in axis.dims))
-        for axis in grid.axes
-    ]
-    return da.blockwise(
-        functools.partial(_block, dims, [axis.dims for axis in grid.axes], include_noise),
-        (*dims, "npax_moments"),
-        *(from_array(parts, chunks=1, name=False), dims, shared, None),
-        *(given for data, axis in zip(axes, grid.axes, strict=True) for given in (data, axis.dims)),
-        new_axes={"npax_moments": 2 * (predictor.y.shape[1] if isinstance(predictor, Tiled) else predictor.dy)},
-        adjust_chunks={d: grid.chunks[d] for d in dims},
-        align_arrays=False,
-        dtype=np.float64,
-        meta=np.empty((0,) * (len(dims) + 1)),
-    )
-
-
-def _block(dims, of_axes, include_noise, part: np.ndarray, shared: Any, *columns) -> np.ndarray:
-    """The moments `[*dims 2 dy]` of one block, from its part of the predictor, what all share and its coordinates."""
-    import xarray as xr
-
-    axes = [xr.Variable(own, column) for own, column in zip(of_axes, columns, strict=True)]
-    sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
-    (own_part,) = part.ravel()
-    moments = _moments(shared if own_part is None else own_part.of(shared), points(axes, dims), include_noise)
-    return moments.reshape(*(sizes[d] for d in dims), moments.shape[1])
-
-
-def _known(places):
-    return places[~np.isnan(places).any(axis=1)]
 
 
 def _places(table, x, where):
