@@ -78,7 +78,7 @@ def test_errors(waves, fresh):
     with pytest.raises(ValueError, match="`gaps` hide none of the observations"):
         finetune(fresh, x, y, gaps=NoGaps(), **OPTIONS)
     for name in ("steps", "targets", "batch_size"):
-        with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
+        with pytest.raises(ValueError, match=f"`{name}` must be a whole number, at least 1; got 0"):
             finetune(fresh, x, y, **{**OPTIONS, name: 0})
     with pytest.raises(ValueError, match="`y` holds NaN or infinity in 1 of 600 rows"):
         finetune(fresh, x, np.where(np.arange(600) == 7, np.nan, y), **OPTIONS)

@@ -259,9 +259,11 @@ def test_a_curriculum_has_a_beginning():
             Curriculum(stages)
     with pytest.raises(ValueError, match="below 1, the end of the training"):
         Stage(Sines(), 4, start=1.0)
-    for options in ({"weight": 0.0}, {"weight": np.nan}, {"batch_size": 0}):
-        with pytest.raises(ValueError, match="`weight` must be above 0 and `batch_size` at least 1"):
-            Stage(Sines(), **{"batch_size": 4, **options})
+    for weight in (0.0, np.nan):
+        with pytest.raises(ValueError, match="`weight` must be above 0"):
+            Stage(Sines(), 4, weight)
+    with pytest.raises(ValueError, match="`batch_size` must be a whole number, at least 1; got 0"):
+        Stage(Sines(), 0)
 
 
 def test_a_curriculum_is_of_stages_and_a_stage_of_samplers():
@@ -272,7 +274,7 @@ def test_a_curriculum_is_of_stages_and_a_stage_of_samplers():
     for tasks in (3, Sines):
         with pytest.raises(TypeError, match="`tasks` must be a sampler"):
             inspect.unwrap(Stage.__check_init__)(SimpleNamespace(tasks=tasks))
-    with pytest.raises(TypeError, match=r"`batch_size` must be a whole number, got 2\.5"):
+    with pytest.raises(ValueError, match=r"`batch_size` must be a whole number, at least 1; got 2\.5"):
         inspect.unwrap(Stage.__check_init__)(SimpleNamespace(tasks=Sines(), batch_size=2.5))
 
 
@@ -287,14 +289,17 @@ def test_a_curriculum_trains_on_its_stages():
 
 @pytest.mark.parametrize("name", ["steps", "batch_size", "chunk", "seeds", "evaluate_every"])
 def test_arguments_out_of_range_are_named(name):
-    with pytest.raises(ValueError, match=f"`{name}` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match=f"`{name}` must be a whole number, at least 1; got 0"):
         train(**{"steps": 3, "evaluate": len, name: 0})
+    model, given = tiny(jr.key(0)), {"steps": 3, "key": jr.key(0), "evaluate": len}
+    for wrong in (3.0, True):
+        with pytest.raises(ValueError, match=f"`{name}` must be a whole number, at least 1; got {wrong}"):
+            inspect.unwrap(npax.fit)(model, Sines(), **{**given, name: wrong})
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"steps": 3.0}, "`steps` must be a whole number, got 3.0"),
         ({"tasks": Sines}, "`tasks` must be a sampler, an object with a method `sample"),
         ({"tasks": lambda key: None}, "`tasks` must be a sampler"),
         ({"key": 7}, r"`key` must be a key, such as `jax\.random\.key\(7\)`"),

@@ -1,14 +1,15 @@
 import equinox as eqx
 import numpy as np
 
+from ..arguments import whole_number
 from ._base import AbstractTasks
 
 
 class Stage(eqx.Module):
     """Tasks of one shape, the batch size that suits it, and how often it comes up (relative to other stages).
 
-    **Raises:** `TypeError` for no sampler or a batch size that is no whole number; `ValueError` for a `weight` or a
-    batch size that is not positive, or where it starts at the end or later.
+    **Raises:** `TypeError` for no sampler; `ValueError` for a batch size that is no whole number of at least 1, a
+    `weight` that is not positive, or where it starts at the end or later.
     """
 
     tasks: AbstractTasks
@@ -20,13 +21,9 @@ class Stage(eqx.Module):
     def __check_init__(self):
         if isinstance(self.tasks, type) or not callable(getattr(self.tasks, "sample", None)):
             raise TypeError(f"`tasks` must be a sampler, an object with a method `sample(key)`; got {self.tasks!r}.")
-        if not isinstance(self.batch_size, int | np.integer):
-            raise TypeError(f"`batch_size` must be a whole number, got {self.batch_size!r}.")
-        if not (self.weight > 0 and self.batch_size >= 1):
-            raise ValueError(
-                "`weight` must be above 0 and `batch_size` at least 1 in every stage, "
-                f"got {self.weight} and {self.batch_size}."
-            )
+        whole_number(1, batch_size=self.batch_size)
+        if not self.weight > 0:
+            raise ValueError(f"`weight` must be above 0 in every stage, got {self.weight}.")
         if not self.start < 1:
             raise ValueError(f"`start` must be below 1, the end of the training, got {self.start}.")
 
