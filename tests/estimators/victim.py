@@ -22,17 +22,17 @@ def observations():
 
 def write(path, model, seen=lambda places: None):
     """`seen` is called with the places of each block."""
-    original = geo._moments
+    original = geo.moments_at
 
     def moments(predictor, places, include_noise):
         seen(places)
         return original(predictor, places, include_noise)
 
-    geo._moments = moments
+    geo.moments_at = moments
     try:
         return npax.interpolate(observations(), GRID, y="temp", model=model, store=path)
     finally:
-        geo._moments = original
+        geo.moments_at = original
 
 
 if __name__ == "__main__":

@@ -286,7 +286,10 @@ def test_targets_may_lie_on_nodes_that_are_not_seen(lattices):
     assert np.mean(np.array(on_nodes) > 10) > 0.7
 
 
-@pytest.mark.parametrize("sizes, name", [((8, 8, 20), "nc"), ((8, 0), "nt"), ((8, 8, -1), "low")])
-def test_sizes_that_cannot_be_are_refused(sizes, name):
-    with pytest.raises(ValueError, match=f"`{name}` must be a whole number"):
+@pytest.mark.parametrize(
+    "sizes, message",
+    [((8, 8, 20), "low <= nc"), ((8, 0), "`nt` must be a whole number"), ((8, 8, -1), "`low` must be a whole number")],
+)
+def test_sizes_that_cannot_be_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
         GPPrior(*sizes)

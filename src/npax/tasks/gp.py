@@ -75,8 +75,9 @@ class GPTask(AbstractGPTask):
     ):
         check_prior(kernel)
         whole_number(1, dx=dx)
-        whole_number(0, grid=grid, low=low)
-        whole_number(low, nc=nc)
+        whole_number(0, grid=grid, low=low, nc=nc)
+        if low > nc:
+            raise ValueError(f"The context sizes must satisfy low <= nc, got low={low}, nc={nc}.")
         if nc + grid == 0:
             raise ValueError("`nc` and `grid` must not both be 0: there would be no targets.")
         if not noise_std > 0:

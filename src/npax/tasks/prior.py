@@ -114,8 +114,9 @@ class GPPrior(AbstractTasks):
     low: int = eqx.field(static=True, default=0)
 
     def __check_init__(self):
-        whole_number(0, low=self.low)
-        whole_number(self.low, nc=self.nc)
+        whole_number(0, low=self.low, nc=self.nc)
+        if self.low > self.nc:
+            raise ValueError(f"The context sizes must satisfy low <= nc, got low={self.low}, nc={self.nc}.")
         whole_number(1, nt=self.nt)
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
