@@ -80,17 +80,16 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     half-width: intervals there are too narrow.
 
     **Pitfalls:** on small even designs intervals are a bit too narrow: where noise is a third of the field's standard
-    deviation, 95 % intervals hold 88 % of new observations from 12 points on a line, 91 % from 40 points, 92 to 95 %
-    from lattices of 64 to 400; with noise as strong as the field 88 %. At the very places of observations, where it was
-    not trained, noise is taken for a rough field, and much fewer new observations in the plane are held: 83 % from 60
-    points with noise a third of the field, 54 % with noise as strong, 93 and 83 % from 200; a hundredth of the box
-    beside 60 points 90 and 85 %, a tenth 94 and 95 %. Intervals of the noiseless function are too narrow there
-    likewise. Columns are features of a smooth function, not hundreds of covariates; leave out those without effect:
-    beside 150 places in the plane one costs a quarter of CRPS. What varies by less than about a hundredth of the
-    standard deviation of `y` is not resolved: take a strong trend off first, and add it to the predictions. Intervals
-    cover new observations; pass `include_noise=False` for the noiseless function. Columns in another order, or `-y`,
-    get answers that differ a little, for the network has learned such symmetries, not been given them
-    (`npax.Symmetrised` averages over some).
+    deviation, 95 % intervals hold 90 % of new observations from 12 points on a line, 92 % from 40 points, 92 to 96 %
+    from lattices of 64 to 400; with noise as strong as the field 89 %. At the very places of observations strong noise
+    is taken for a rough field, and fewer new observations in the plane are held: 86 % from 60 points with noise a third
+    of the field, 66 % with noise as strong, 93 and 86 % from 200; a tenth of the box beside them 95 %. Intervals of the
+    noiseless function are too narrow there likewise. Columns are features of a smooth function, not hundreds of
+    covariates; leave out those without effect: beside 150 places in the plane one costs a quarter of CRPS. What varies
+    by less than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and
+    add it to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function.
+    Columns in another order, or `-y`, get answers that differ a little, for the network has learned such symmetries,
+    not been given them (`npax.Symmetrised` averages over some).
     """
 
     def __init__(
