@@ -8,8 +8,8 @@ from pathlib import Path
 def keep_compiled_programs() -> None:
     """Keeps the programs that JAX compiles from now on in the user's cache folder, `npax/jax` there, for later runs.
 
-    Compiling is most of a first prediction: 4 s of exact ones, 12 s of a picture. The `npax` command calls this by
-    itself; in a script call it before the first prediction. The folder only grows; it may be deleted at any time.
+    Compiling is most of a first prediction: some seconds of exact ones, ten of a picture. The `npax` command does it by
+    itself; in a script call this before the first prediction. The folder only grows; it may be deleted at any time.
     Where JAX_COMPILATION_CACHE_DIR names a folder it is that one, and where nothing can be written there is none.
     """
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:

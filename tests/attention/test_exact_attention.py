@@ -368,7 +368,7 @@ def test_a_bias_of_other_heads_is_refused(attend):
 
 def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
-    with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="`block` must be a whole number, at least 1; got 0"):
         npax.scan_attention(q, k, v, block=0)
     for attend in map(inspect.unwrap, (npax.dense_attention, npax.scan_attention, npax.fused_attention)):
         with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):

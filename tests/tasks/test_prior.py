@@ -15,7 +15,7 @@ from tinygp import kernels
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
 from npax.tasks.designs import _lattice, draw_places
 from npax.tasks.posterior import draw_and_condition
-from npax.tasks.prior import Component, draw_component
+from npax.tasks.prior import Component, _noise, draw_component
 
 DRAWS = 2_000
 
@@ -293,3 +293,10 @@ def test_targets_may_lie_on_nodes_that_are_not_seen(lattices):
 def test_sizes_that_cannot_be_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         GPPrior(*sizes)
+
+
+def test_noise_is_often_as_strong_as_the_field():
+    std = np.sqrt(jax.vmap(lambda key: _noise(key, 3, jnp.bool(True))[0])(jr.split(jr.key(0), 4000)))
+    assert 0.0029 < std.min() < 0.0031 and 0.99 < std.max() <= 1.0
+    above = 0.45 * np.log(2.5) / np.log(50) + 0.35 * 0.6 / 0.9
+    assert abs(np.mean(std > 0.4) - above) < 0.03 and abs(np.mean(std < 0.02) - 0.2) < 0.03
