@@ -67,5 +67,6 @@ def _block(dims, of_axes, include_noise, part: np.ndarray, shared: Any, *columns
     return moments.reshape(*(sizes[d] for d in dims), moments.shape[1])
 
 
-def known(places):
+def known(places: np.ndarray) -> np.ndarray:
+    """The places `[n d]` none of whose coordinates is NaN."""
     return places[~np.isnan(places).any(axis=1)]

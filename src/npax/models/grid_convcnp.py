@@ -12,14 +12,7 @@ from numpyro.distributions import Distribution
 
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
-from ._base import (
-    AbstractConditionalNeuralProcess,
-    check_picture,
-    clean,
-    floats,
-    gaussian_unless,
-    whole_number,
-)
+from ._base import AbstractConditionalNeuralProcess, check_picture, clean, floats, gaussian_unless, whole_number
 
 PATCH = 2
 """Nodes along each axis that the network takes as one."""
@@ -126,7 +119,8 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     def on_grid(self, y: Float[Array, "*side dy"], mask: Bool[Array, "*side"]) -> Distribution:
         """The distribution at every node of a picture: batch shape `[*side]`, event shape `[dy]`.
 
-        What stands where `mask` is `False` counts for nothing, NaN too. **Raises** `ValueError` for other shapes.
+        What stands where `mask` is `False` counts for nothing, NaN too. **Raises** `ValueError` for other
+        shapes, `TypeError` for a mask of something else than booleans.
         """
         check_picture(self, y, mask)
         y, seen = floats(self, y)[0], jnp.asarray(mask)[..., None]
