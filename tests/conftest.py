@@ -16,6 +16,11 @@ os.environ.setdefault(
     + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
 )
 
+# Named by the environment, so that processes that tests start share what is compiled.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".jax_cache"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "0")
+
 import jax
 import jax.random as jr
 import numpy as np
@@ -23,9 +28,6 @@ import pytest
 
 gc.set_threshold(50_000, 20, 100)  # tracing makes many small objects, few of them garbage
 jax.config.update("jax_numpy_dtype_promotion", "strict")
-jax.config.update("jax_compilation_cache_dir", str(Path(__file__).parent.parent / ".jax_cache"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in a hook of the same name

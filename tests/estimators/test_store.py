@@ -55,13 +55,9 @@ def progress(path):
 
 
 def start(path, *manner):
-    settings = {
-        "JAX_COMPILATION_CACHE_DIR": str(HERE.parent.parent / ".jax_cache"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, str(HERE / "victim.py"), str(path), *manner]
-    return subprocess.Popen(command, env={**os.environ, **settings}, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
 
 
 def test_kill_9_in_predicting_and_in_counting_loses_no_block(small, whole, tmp_path):

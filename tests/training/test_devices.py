@@ -29,14 +29,10 @@ def alone(tmp_path_factory):
 
 
 def start(folder, *manner, devices=1, **environment):
-    settings = {
-        "JAX_COMPILATION_CACHE_DIR": str(HERE.parent.parent / ".jax_cache"),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "XLA_FLAGS": f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}",
-    }
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count={devices}"
     command = [sys.executable, str(HERE / "crew.py"), str(folder), *manner]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command, env={**os.environ, **settings, **environment}, **pipes)
+    return subprocess.Popen(command, env={**os.environ, "XLA_FLAGS": flags, **environment}, **pipes)
 
 
 def printed(process):
@@ -135,7 +131,6 @@ def test_compiled_programs_are_kept_if_asked(tmp_path):
         jax.jit(lambda x: x + 2)(1.0)"""
     known = {name: value for name, value in os.environ.items() if not name.startswith("JAX_COMPILATION")}
     environment = {"XDG_CACHE_HOME": str(tmp_path), "LOCALAPPDATA": str(tmp_path), "HOME": str(tmp_path)}
-    environment |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
     subprocess.run([sys.executable, "-c", code], env={**known, **environment}, check=True)
     assert list(tmp_path.rglob("jit__lambda*"))
 
