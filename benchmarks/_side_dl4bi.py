@@ -49,6 +49,8 @@ def train(spec):
 
 def learn(spec):
     """NLL on the tasks in the file `tasks`, `[tasks]`, after `total` steps of training, and the seconds these took."""
+    if spec["total"] % spec["steps"]:
+        raise ValueError(f"The number of training steps must be a multiple of {spec['steps']}, got {spec['total']}.")
     steps, carry, size = _training(spec, spec["total"])
     started = time.monotonic()
     for i in range(spec["total"] // spec["steps"]):

@@ -1,7 +1,7 @@
 """The satellite benchmark of Heaton et al. (2019): land surface temperature under clouds, beside 13 published methods.
 
     python benchmarks/heaton.py --data heaton_satellite.npz                    # field-universal, zero-shot
-    python benchmarks/heaton.py --data heaton_satellite.npz --finetune 80      # adapted to the clear pixels first
+    python benchmarks/heaton.py --data heaton_satellite.npz --finetune 100      # adapted to the clear pixels first
     python benchmarks/heaton.py --data heaton_satellite.npz --model gp-universal    # in tiles of observations
     python benchmarks/heaton.py --data heaton_satellite.npz --model kriging         # exact, exponential covariance
     python benchmarks/heaton.py --data heaton_satellite.npz --validate mirrored     # on clear pixels that are hidden

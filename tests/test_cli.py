@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 import xarray as xr
 from typer.testing import CliRunner
 from untrained import cnp
@@ -102,6 +103,7 @@ def test_names_that_are_modules_too_stay_what_they_are():
         ("o --x lon lat --y t", "o --x lon --x lat --y t"),
         ("o --x lon --x lat --y t", "o --x lon --x lat --y t"),
         ("o --x=lon --x=lat -o f", "o --x=lon --x=lat -o f"),
+        ("o --x=lon lat -o f", "o --x=lon --x lat -o f"),
         ("o --y t u --x a b c", "o --y t u --x a --x b --x c"),
         ("o --x", "o --x"),
     ],
@@ -290,6 +292,13 @@ def test_grids_end_at_the_poles_and_go_round_the_earth_once(observations, weight
     assert list(xr.load_dataset(out).lat) == [-90, -60, -30, 0, 30, 60, 90]
     assert predict(observations, weights, "--resolution", 60, "-o", out).exit_code == 0
     assert list(xr.load_dataset(out).lat) == [-120, -60, 0, 60, 120], "a plane has no poles"
+
+
+def test_grids_begin_where_the_observations_do_and_have_short_coordinates():
+    table = pd.DataFrame({"x": [0.3, 0.6], "y": [1e6, 1e6 + 1]})
+    grid = regular_grid(table, ["x", "y"], 0.1)
+    assert [str(x) for x in grid.x.values] == ["0.3", "0.4", "0.5", "0.6"]
+    assert grid.y[0] == 1e6 and str(grid.y.values[3]) == "1000000.3" and grid.sizes["y"] == 11
 
 
 def test_a_grid_across_the_date_line_takes_the_short_way():
@@ -584,6 +593,32 @@ def test_after_ctrl_c_the_process_ends_at_once(code, at_once, monkeypatch):
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == code and ends == [code] * at_once
+
+
+def test_a_ctrl_c_that_python_drops_comes_again():
+    code = """if True:
+        import gc, time
+        from npax.cli._process import prepare
+
+        def drop(*_):
+            gc.callbacks.remove(drop)
+            raise KeyboardInterrupt  # as when it comes while JAX's own callback runs
+
+        prepare()
+        gc.callbacks.append(drop)
+        gc.collect()
+        while True:
+            time.sleep(0.01)"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode != 0 and "KeyboardInterrupt" in run.stderr and "ignored" not in run.stderr
+
+
+def test_messages_are_printed_as_they_are(capsys):
+    name = r"a\[/b] :dog: [red]" + "x" * 200
+    with pytest.raises(typer.Exit):
+        _process.fail(name)
+    _process._note(UserWarning(name), UserWarning, "", 0)
+    assert capsys.readouterr().err.splitlines() == [f"error: {name}", f"note: {name}"]
 
 
 def test_presets_are_the_functions_that_train():

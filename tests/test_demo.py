@@ -36,6 +36,12 @@ def test_baselines_do_not_see_the_frame_of_longitudes(floats):
         np.testing.assert_allclose(here, there, rtol=1e-5)
 
 
+def test_inverse_distance_of_fewer_than_its_neighbours(floats):
+    X, y = (a[:10] for a in floats[:2])
+    mean, std = demo.InverseDistance(16).fit(X, y).predict(X + 1.0)
+    assert np.isfinite(mean).all() and (std > 0).all()
+
+
 def test_inverse_distance_is_exact_at_an_observation(floats):
     X, y, _ = floats
     mean, _ = demo.InverseDistance().fit(X, y).predict(X[:5])

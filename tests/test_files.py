@@ -1,5 +1,6 @@
 """Files and folders are written whole, or what was there stays."""
 
+import errno
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -68,6 +69,12 @@ def test_what_stops_the_writing_leaves_the_old_file_alone(stop, tmp_path):
         partial.write_text("half")
         raise stop
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_of_the_disk_names_the_file(tmp_path):
+    path = tmp_path / "map.png"
+    with pytest.raises(OSError, match=r"No space left on device: '.*map\.png'"), replaced(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("ending", [".zarr", ""])

@@ -83,6 +83,9 @@ def replaced(path: Path) -> Iterator[Path]:
     try:
         yield partial
         os.replace(partial, path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk names none
+        raise
     finally:
         _remove(partial)
         _PARTIAL.discard(partial)

@@ -15,6 +15,7 @@ import npax
 from npax.bench import Run, Table, model_presets, prepare, read, report, rows, run, tables
 from npax.bench.curve import Curve
 from npax.bench.tables import kolmogorov, shift
+from npax.files import held
 from npax.likelihoods import Categorical
 from npax.tasks import AbstractTasks, ContextAmongTargets, SIRTask
 from npax.training.checkpoint import write_checkpoint
@@ -225,6 +226,15 @@ def test_the_curve_starts_where_training_goes_on(benchmark, tmp_path):
     with pytest.warns(UserWarning, match="Going back to the checkpoint before it"):
         curve = Curve(tmp_path, benchmark.table.tasks, benchmark.batches["small"], every=5, steps=30, seeds=1)
     assert curve.step == 10
+
+
+def test_a_second_run_beside_a_first_leaves_its_curve_alone(benchmark, tmp_path):
+    folder = tmp_path / "runs" / f"small.thin.{STEPS}-steps.1-seeds"
+    folder.mkdir(parents=True)
+    (folder / "curve.json").write_text(text := '{"seconds": 1000, "points": [[1, [0.5]]]}')
+    with held(folder), pytest.raises(ValueError, match="Another training"):
+        run(benchmark, "thin", folder=tmp_path / "runs", **OPTIONS)
+    assert (folder / "curve.json").read_text() == text
 
 
 def test_points_of_a_curve_are_kept_at_once_and_made_once(benchmark, tmp_path):

@@ -82,6 +82,36 @@ def test_missing_values_stay_empty(ax):
     assert plot.field(ax, LON, LAT, values).get_array().mask.sum() == 1
 
 
+def test_masked_values_are_missing(ax):
+    x, y = np.arange(4.0), np.arange(3.0)
+    values = np.ma.masked_equal(np.arange(12.0).reshape(3, 4), 5)
+    values.data[1, 1] = 1e20
+    mesh = plot.field(ax, x, y, values)
+    assert mesh.get_array().mask.sum() == 1 and mesh.get_clim()[1] < 12
+    assert plot.points(ax, x, x, np.ma.masked_greater([0.0, 1.0, 2.0, 1e20], 3)).get_clim()[1] < 3
+
+
+@pytest.mark.parametrize("draw", ["field", "points", "posterior", "samples"])
+def test_dates_are_dates_on_the_axis(draw, ax):
+    when, ones = np.datetime64("2020-01-01") + 30 * np.arange(6), np.ones(6)
+    match draw:
+        case "field":
+            plot.field(ax, when, np.arange(3.0), np.ones((3, 6)))
+        case "points":
+            plot.points(ax, when, ones, ones)
+        case "posterior":
+            plot.posterior(ax, when, ones, ones, context=(when, ones))
+        case "samples":
+            plot.samples(ax, when, np.ones((2, 6)))
+    rendered(ax.figure)
+    assert any("2020" in label.get_text() for label in ax.get_xticklabels())
+
+
+def test_lengths_of_time_are_in_days(ax):
+    plot.posterior(ax, np.arange(3) * np.timedelta64(12, "h"), np.ones(3), np.ones(3))
+    assert ax.get_xlim() == (0.0, 1.0)
+
+
 def test_field_sorts_its_axes(ax):
     x, y = np.arange(3.0), np.arange(2.0)
     values = np.arange(6.0).reshape(2, 3)

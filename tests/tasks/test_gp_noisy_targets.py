@@ -142,6 +142,7 @@ def test_the_quadrature_is_that_of_the_draws(prior):
     [
         (GPShiftTask, {"low": 5, "nc": 4}, "low"),
         (GPShiftTask, {"nt": 0}, "nt"),
+        (GPShiftTask, {"low": -1}, "low"),
         (GPShiftTask, {"noise_std": 0.0}, "noise_std"),
         (GPCurveTask, {"low": 101}, "low"),
         (GPCurveTask, {"noise_std": -1.0}, "noise_std"),

@@ -144,6 +144,7 @@ def test_without_elevation_there_are_three_columns():
         ({"lat": "latitude"}, r"no 'latitude'"),
         ({"y": "elevation"}, r"dimensions time, lat, lon; it has lat, lon"),
         ({"region": Region((52.0, 52.5), (0.0, 4.0))}, r"spans \(3, 4, 2\).*has \(2, 9, 8\)"),
+        ({"region": Region((56.0, 52.0), (0.0, 4.0))}, r"southern latitude first"),
         ({"high": 24}, "high=24"),
         ({"elevation": "t2m"}, "'t2m' must have the dimensions lat, lon; it has time, lat, lon"),
     ],

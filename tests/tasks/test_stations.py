@@ -200,6 +200,11 @@ def test_durations_are_no_numbers(folder):
         from_directory(folder, x="east", y="lead")
 
 
+def test_few_stations_give_small_contexts(rng):
+    tasks, _ = days(rng.uniform(size=(6, 2)), rng.normal(size=(8, 6)))
+    assert (tasks.low, tasks.high) == (4, 4)
+
+
 def test_bad_arguments_are_named(tmp_path, rng):
     with pytest.raises(FileNotFoundError, match="no 'nowhere'"):
         from_directory("nowhere", x=["x"], y="y")

@@ -1,5 +1,6 @@
 """Fine-tuning of a model of pictures."""
 
+import inspect
 import sys
 
 import jax
@@ -85,6 +86,11 @@ def test_objectives_count_what_is_asked_for():
     assert np.isclose(jax.jit(hidden_pixels_nll)(model, hidden), true, rtol=1e-4)
     with pytest.raises(TypeError, match="FunctionAndNoise"):
         picture_nll(npax.GridConvCNP(2, 1, spacing=1.0, sizes=(8, 8), blocks=(1, 1), key=jr.key(0)), picture)
+
+
+def test_a_name_is_no_model(waves):
+    with pytest.raises(TypeError, match="`GridConvCNP`; got str"):
+        inspect.unwrap(finetune_pictures)("field-universal", waves)
 
 
 @pytest.mark.parametrize(

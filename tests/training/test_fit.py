@@ -72,7 +72,8 @@ def test_objectives_may_hold_arrays_of_numpy():
 
 def test_the_same_arguments_give_the_same_optimizer():
     for make in (npax.training.muon, npax.training.adamw, npax.training.yogi):
-        assert make(10) is make(10) is not make(11)
+        assert make(10) is make(steps=10) is not make(11)
+    assert npax.training.muon(10) is npax.training.muon(10, 1e-2, schedule=None)
 
     class Schedule:
         __hash__ = None
@@ -259,8 +260,8 @@ def test_a_curriculum_has_a_beginning():
             Curriculum(stages)
     with pytest.raises(ValueError, match="below 1, the end of the training"):
         Stage(Sines(), 4, start=1.0)
-    for weight in (0.0, np.nan):
-        with pytest.raises(ValueError, match="`weight` must be above 0"):
+    for weight in (0.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="`weight` must be finite and above 0"):
             Stage(Sines(), 4, weight)
     with pytest.raises(ValueError, match="`batch_size` must be a whole number, at least 1; got 0"):
         Stage(Sines(), 0)

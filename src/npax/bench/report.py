@@ -72,12 +72,13 @@ def differences(rows: list[Row], task: str) -> dict[tuple[str, str], tuple[float
     seeds, which share their training tasks, where both have as many and more than one; else over the evaluation tasks.
     """
     pairs = {}
-    for a, b in itertools.permutations(rows, 2):
+    for a, b in itertools.combinations(rows, 2):
         samples = a.nll_of_seeds(task), b.nll_of_seeds(task)
         if len(samples[0]) != len(samples[1]) or len(samples[0]) == 1:
             samples = a.nll[task], b.nll[task]
         test = scipy.stats.ttest_rel(*samples)
-        pairs[a.model, b.model] = float(np.mean(samples[0] - samples[1])), float(test.pvalue)
+        difference, p_value = float(np.mean(samples[0] - samples[1])), float(test.pvalue)
+        pairs[a.model, b.model], pairs[b.model, a.model] = (difference, p_value), (-difference, p_value)
     return pairs
 
 
@@ -92,7 +93,8 @@ _LEGEND = f"""NLL: mean negative log-likelihood per target value in nats, of eac
 predictive with the kernel's hyper-parameters integrated out, which nothing that does not know the kernel beats in
 expectation), paired task by task. Within a section all models have the same number of steps, batch size, optimiser
 (`npax.training.muon`), training tasks and evaluation tasks (seed {EVALUATION_SEED}). Seconds: training of all seeds.
-Published NLL after: the first point of the learning curve that is as low as the model's published figure.
+Published NLL after: the first point of the learning curve that is as low as the model's published figure; the curve
+is of few tasks, so this is a little early.
 Of classes (SIR): NLL is that of the class; RMSE, MAE and CRPS (the Brier score) are those of the entries of the
 one-hot vector, coverage that of the smallest set of classes that holds 95 %.
 """

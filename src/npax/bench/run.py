@@ -15,6 +15,7 @@ from ..models import AbstractNeuralProcess, presets
 from ..serialise import count_parameters, save
 from ..task import Task
 from ..training import fit
+from ..training.resume import alone
 from .curve import Curve
 from .floors import score_floor, score_gp, score_oracle
 from .results import Result, Run, circumstances, finished, read, write
@@ -129,7 +130,8 @@ def run(
     every = max(1, steps // POINTS // chunk) * chunk
     name, tasks = next(iter(table.evaluations.items()))
     few = _few(benchmark.batches[name])
-    curve = Curve(place, tasks, few, every=every, steps=steps, seeds=seeds)
+    with alone(place):  # whoever trains there writes the curve
+        curve = Curve(place, tasks, few, every=every, steps=steps, seeds=seeds)
 
     def evaluate(fitted):
         curve.add(fitted)

@@ -5,6 +5,7 @@ import dataclasses
 import json
 import os
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -173,6 +174,8 @@ def _outcome(ended, status, out, errors, peak):
         message = next((line for line in reversed(errors.splitlines()) if line.strip()), "")[:300]
         return {"outcome": "memory" if memory else "error", "seconds": [], "peak_gb": peak, "message": message}
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    if not lines:
+        return {"outcome": "error", "seconds": [], "peak_gb": peak, "message": "It printed no timing."}
     found = [line["seconds"] for line in lines if "seconds" in line]
     seconds = [s for each in found for s in (each if isinstance(each, list) else [each])]
     return {"outcome": "ok", "seconds": seconds, "peak_gb": lines[-1]["peak_gb"], "message": ""}
@@ -205,7 +208,7 @@ def speed_report(folder: Path) -> str:
     text = f"# Timing tables\n\n{_LEGEND}"
     for device in sorted({timing.device for timing in timings}):
         here = [timing for timing in timings if timing.device == device]
-        versions = ", ".join(f"{name} {number}" for name, number in here[-1].versions.items())
+        versions = "; ".join(sorted({_versions(timing) for timing in here}))
         dates = sorted(timing.date for timing in here)
         text += f"\n## {device}\n\n{dates[0]} to {dates[-1]}; {versions}.\n"
         for name, title in _TITLES.items():
@@ -222,6 +225,10 @@ def line(timing: Timing) -> str:
     unit = {1e3: " ms", 1e6: " µs"}[scale] if timing.outcome == "ok" else ""
     place = f"{timing.table}, {timing.nc:,} context, {timing.nt:,} targets: {timing.row}: "
     return place + words.replace(";", f"{unit};") + (f" ({timing.message})" if timing.message else "")
+
+
+def _versions(timing):
+    return ", ".join(f"{name} {number}" for name, number in timing.versions.items())
 
 
 _TITLES = {
@@ -257,7 +264,7 @@ def _table(timings, name):
 def _words(timing, scale):
     match timing.outcome:
         case "ok":
-            middle = sorted(timing.seconds)[len(timing.seconds) // 2] * scale
+            middle = statistics.median(timing.seconds) * scale
             figure = f"{middle:,.0f}" if middle >= 100 else f"{middle:.3g}"
             return f"{figure}; {timing.peak_gb:.2f} GB"
         case "time":

@@ -74,7 +74,7 @@ def places(prediction: Any, name: str) -> np.ndarray:
     """The coordinates of a dimension; its pixels are counted where it has none, or names such as those of stations."""
     found = prediction.coords.get(name)
     counted = found is None or found.dtype.kind not in "iufmM"
-    return np.arange(prediction.sizes[name]) if counted else np.asarray(found, float)
+    return np.arange(prediction.sizes[name]) if counted else np.asarray(found)
 
 
 def _units(prediction, y):

@@ -1,9 +1,11 @@
 """What the command sets up in its own process, and how it reports errors; the library itself does neither."""
 
+import _thread
 import contextlib
 import logging
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -11,12 +13,23 @@ from typing import NoReturn
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from ..compiled import keep_compiled_programs
 from ..files import is_remote
 
-out = Console(highlight=False, markup=False)
-err = Console(stderr=True, highlight=False)
+PIPED = 1000
+"""Characters of a line of a table where there is no terminal to break it."""
+
+
+def _console(stderr):
+    """Prints what it is told: no markup, no emoji, no lines broken."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream is None or stream.isatty() else PIPED
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True, width=width)
+
+
+out, err = _console(False), _console(True)
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C."""
@@ -25,8 +38,9 @@ PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def prepare() -> None:
-    """Keeps compiled programs between runs, and shows warnings as notes of one line."""
+    """Keeps compiled programs between runs, shows warnings as notes of one line, and loses no Ctrl-C."""
     keep_compiled_programs()
+    sys.unraisablehook = _again
     logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)  # says which devices there are not
     warnings.simplefilter("ignore")
     warnings.filterwarnings("default", category=UserWarning, module="npax")
@@ -36,8 +50,8 @@ def prepare() -> None:
 def ask_for_large_pages() -> None:
     """Starts this process anew with an allocator that asks Linux for memory in pages of 2 MB, unless it does already.
 
-    The activations of a training step are hundreds of megabytes: found through pages of 4 KB they take TNP-KR a third
-    longer. glibc reads this setting as a process starts, and at no other time.
+    The activations of a training step are hundreds of megabytes: found through pages of 4 KB they take TNP-KR a
+    quarter longer. glibc reads this setting as a process starts, and at no other time.
     """
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     if "glibc.malloc.hugetlb" in tunables or not sys.executable or not _on_request(PAGES):
@@ -107,13 +121,14 @@ def check_folder(path: Path, option: str) -> None:
 
 def fail(message: str, cause: BaseException | None = None) -> NoReturn:
     """Prints what is wrong and leaves with exit code 2."""
-    err.print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
+    err.print(Text.assemble(("error:", "bold red"), f" {message}"))
     raise typer.Exit(2) from cause
 
 
 def named(text: str, what: str, known: Collection[str], also: Collection[str] = ()) -> list[str]:
-    """The names in a list with commas; all that are known for "all"."""
-    wanted = [*known] if text == "all" else [name.strip().replace("-", "_") for name in text.split(",")]
+    """The names in a list with commas, each once; "all" is all that are known."""
+    names = [name.strip().replace("-", "_") for name in text.split(",")]
+    wanted = list(dict.fromkeys(each for name in names for each in (known if name == "all" else [name])))
     unknown = [name for name in wanted if name not in (*known, *also)]
     if unknown:
         fail(f"There is no {what} '{unknown[0]}'; there is: {', '.join(dict.fromkeys(['all', *known, *also]))}.")
@@ -121,8 +136,13 @@ def named(text: str, what: str, known: Collection[str], also: Collection[str] = 
 
 
 def _note(message, category, filename, lineno, file=None, line=None):
-    err.print(f"[yellow]note:[/] {_plain(str(message))}", soft_wrap=True)
+    err.print(Text.assemble(("note:", "yellow"), f" {message}"))
 
 
-def _plain(text):
-    return text.replace("[", r"\[")
+def _again(unraisable):
+    """Ctrl-C where Python drops what is raised (JAX has a callback that garbage collection calls, most often while it
+    compiles) comes once more, when that is over."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        threading.Timer(0.05, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)

@@ -228,11 +228,12 @@ def report(
             typer.echo(text)
         else:
             write_atomically(output, text.encode())
-            out.print(f"report: {output}", soft_wrap=True)
+            out.print(f"report: {output}")
 
 
 def _bench(table, model, steps, seeds, tasks, folder, results, *which):
-    wanted = named(model, "model", [*harness.model_presets(), *harness.BASELINES])
+    known = [*harness.model_presets(), *harness.BASELINES]
+    named(model, "model", known)
     results = folder / "results" if results is None else results
     failed = []
     try:
@@ -240,8 +241,7 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
             check_folder(folder, "--folder")
             check_folder(results, "--results")
             chosen = getattr(harness, table)(*which)
-            if model == "all":
-                wanted = harness.rows(chosen)
+            wanted = named(model, "model", harness.rows(chosen), also=known)
             absent = [name for name in wanted if name in harness.BASELINES and name not in chosen.baselines]
             if absent:
                 raise ValueError(f"`{absent[0]}` is no row of {chosen.title}: its references come with every run.")
@@ -251,7 +251,7 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                 place = f"[{i}/{len(wanted)}] {benchmark.table.title}, {name}"
                 done = harness.finished(results, this)
                 training = f"{steps:,} steps" if this.steps else "fitted to each task"
-                err.print(f"{place}: {'finished before' if done else training}", markup=False)
+                err.print(f"{place}: {'finished before' if done else training}")
                 try:
                     found = harness.run(
                         benchmark,
@@ -265,26 +265,25 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                 except Exception as error:  # one model's trouble (memory, say) must not cost the night of the others
                     if len(wanted) == 1:
                         raise
-                    err.print(f"{name} failed: {type(error).__name__}: {error}", markup=False, style="red")
+                    err.print(f"{name} failed: {type(error).__name__}: {error}", style="red")
                     failed.append(name)
                     continue
                 for result in found:
-                    out.print(_line(result), soft_wrap=True)
+                    out.print(_line(result))
     except KeyboardInterrupt:
         out.print(
             "\nStopped. What is finished is kept; the same command goes on from there, "
             "and from the last checkpoint of the training, if there is one yet.",
-            soft_wrap=True,
         )
         raise typer.Exit(INTERRUPTED) from None
-    out.print(f"results: {results}; compare them: npax bench report --results {results}", soft_wrap=True)
+    out.print(f"results: {results}; compare them: npax bench report --results {results}")
     if failed:
         err.print(f"failed: {', '.join(failed)}", style="red")
         raise typer.Exit(1)
 
 
 def _plain(text):
-    err.print(text, markup=False, soft_wrap=True)
+    err.print(text)
 
 
 def _line(result):

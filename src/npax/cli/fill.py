@@ -84,14 +84,14 @@ def fill(
         seen = found[y].notnull()
         if output is not None:
             tables.write(filled, output)
-            out.print(f"filled: {output}", soft_wrap=True)
+            out.print(f"filled: {output}")
         if plot is not None:
             down, across = map(str, drawn)
             first = _first(filled[f"{y}_mean"], (down, across))
             rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())
             observed = places(filled, across)[columns], places(filled, down)[rows]
             draw_grid(filled.isel(first), (across, down), y, coords.value, plot, observed)
-            out.print(f"picture: {plot}{_which(filled, first)}", soft_wrap=True)
+            out.print(f"picture: {plot}{_which(filled, first)}")
         err.print(f"{int(seen.sum()):,} of {seen.size:,} pixels were seen.")
 
 

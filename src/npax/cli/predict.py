@@ -128,18 +128,16 @@ def predict(
         except KeyboardInterrupt:
             if store is None:
                 raise
-            out.print(
-                f"\nStopped. The same command goes on with the blocks that are missing in {store}.", soft_wrap=True
-            )
+            out.print(f"\nStopped. The same command goes on with the blocks that are missing in {store}.")
             raise typer.Exit(INTERRUPTED) from None
         out.print(f"strategy: {_strategy(prediction, y)}")
         if output is not None:
             if store is None:
                 tables.write(prediction, output)
-            out.print(f"prediction: {output}", soft_wrap=True)
+            out.print(f"prediction: {output}")
         if plot is not None:
             draw(_thinned(prediction), table, x, y, coords.value, plot)
-            out.print(f"picture: {plot}", soft_wrap=True)
+            out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # a grid for a store may be larger than memory
             _score(prediction, target, y, noise)
 
@@ -176,7 +174,6 @@ def _score(prediction, target, y, noise):
     if truth is None or not of_numbers(truth):
         err.print(
             f"{y} of the places is not of numbers, or has other dimensions: the prediction is not scored on it.",
-            markup=False,
         )
         return
     truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))

@@ -14,11 +14,12 @@ class SeveralValues(TyperCommand):
 
 
 def repeat_option(args: list[str], option: str) -> list[str]:
-    """`--x a b --y c` as `--x a --x b --y c`: an option's values end where the next option begins."""
+    """`--x a b --y c`, or `--x=a b`, as `--x a --x b --y c`: an option's values end where the next option begins."""
     spread, given, count = [], False, 0
     for arg in args:
         if arg.startswith("-") and len(arg) > 1:
-            given, count = arg == option, 0
+            name, _, value = arg.partition("=")
+            given, count = name == option, int(bool(value))
             spread.append(arg)
             continue
         if given and count:

@@ -75,13 +75,13 @@ def speed(
             place = timings.device_folder(folder, circumstances)
             for i, cell in enumerate(todo, 1):
                 found = harness.measured(cell, place, **limits) or harness.measure(cell, place, circumstances, **limits)
-                err.print(f"[{i}/{len(todo)}] {timings.line(found)}", markup=False, soft_wrap=True)
+                err.print(f"[{i}/{len(todo)}] {timings.line(found)}")
             text = harness.speed_report(folder)
             if output is None:
                 typer.echo(text)
             else:
                 write_atomically(output, text.encode())
-                out.print(f"report: {output}", soft_wrap=True)
+                out.print(f"report: {output}")
     except KeyboardInterrupt:
         out.print("\nStopped. What is measured is kept; the same command goes on with the rest.")
         raise typer.Exit(INTERRUPTED) from None

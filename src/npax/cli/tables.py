@@ -75,6 +75,7 @@ def regular_grid(
     if coords == "latlon" and len(x) == 2:
         columns[x[0]] = unwrapped(columns[x[0]])
     columns = {name: column / resolution for name, column in columns.items()}
+    columns = {name: np.round(column, 9) for name, column in columns.items()}  # 0.3 is three of 0.1, and no less
     ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
     cells = np.prod([high - low + 1 for low, high in ranges.values()])
     if not cells <= most:
@@ -82,11 +83,16 @@ def regular_grid(
             f"A resolution of {resolution} makes {cells:,.0f} cells, more than {most:,}: choose a larger one, or write "
             "to a .zarr folder, which is not held in memory."
         )
-    axes = {name: np.arange(low, high + 1) * resolution for name, (low, high) in ranges.items()}
+    axes = {name: _twelve_digits(np.arange(low, high + 1) * resolution) for name, (low, high) in ranges.items()}
     if coords == "latlon" and len(x) == 2:
         lon, lat = axes.values()
         axes = {x[0]: lon[lon - lon[0] < 360 - 1e-9], x[1]: lat[np.abs(lat) <= 90 + 1e-9]}
     return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
+
+
+def _twelve_digits(a):
+    """Rounded: 0.3 instead of 0.30000000000000004."""
+    return np.round(a, 11 - int(np.floor(np.log10(np.abs(a).max() or 1.0))))
 
 
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:

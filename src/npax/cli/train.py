@@ -96,17 +96,15 @@ def train(
         if not first:
             raise typer.Exit(INTERRUPTED) from None
         if not checkpoints(folder):
-            out.print(
-                "\nStopped before the first checkpoint: nothing is lost; the same command starts anew.", soft_wrap=True
-            )
+            out.print("\nStopped before the first checkpoint: nothing is lost; the same command starts anew.")
             raise typer.Exit(INTERRUPTED) from None
         given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
         again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
         again += [word for name, value in given.items() if value is not None for word in (name, str(value))]
-        out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}", soft_wrap=True)
+        out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}")
         raise typer.Exit(INTERRUPTED) from None
     if first:
-        out.print(f"{result.steps:,} steps done; weights: {weights}", soft_wrap=True)
+        out.print(f"{result.steps:,} steps done; weights: {weights}")
 
 
 def _join() -> None:

@@ -169,6 +169,8 @@ def _split(seed, holdout, observations):
     X, y = np.column_stack([lon, lat])[order], temp[order]
     held_out = np.zeros(len(y), bool)
     held_out[: max(round(holdout * len(y)), 1)] = True
+    if held_out.all():
+        raise ValueError(f"`holdout` {holdout} leaves no profile to predict from, of {len(y):,}; 0.1 is usual.")
     return X, y, held_out
 
 

@@ -47,7 +47,8 @@ class InverseDistance:
 
     def _weigh(self, X, skip=0):
         """Weighted mean and variance of the nearest observations, without the first `skip` of them."""
-        distance, index = map(np.asarray, self._tree.query(chords(X), self.neighbours + skip))
+        nearest = min(self.neighbours + skip, len(self._y))
+        distance, index = (np.reshape(a, (len(X), -1)) for a in self._tree.query(chords(X), nearest))
         distance, index = distance[:, skip:], index[:, skip:]
         weights = 1 / np.maximum(distance, 1e-6) ** 2
         weights /= weights.sum(axis=1, keepdims=True)

@@ -1,4 +1,7 @@
 import numpy as np
+from matplotlib.dates import date2num
+
+from ..arrays import floats
 
 WORDS = {3: "three", 4: "four"}
 
@@ -13,7 +16,7 @@ def checked_axes(axes, number):
 
 def checked_grid(x, y, values):
     """Sorted axes `[nx]`, `[ny]` and values `[ny nx]`."""
-    x, y, values = (np.asarray(a, float) for a in (x, y, values))
+    x, y, values = along(x), along(y), floats(values)
     if x.ndim != 1 or y.ndim != 1 or values.shape != (y.size, x.size):
         raise ValueError(
             f"`values` must have the shape (rows, columns) = (size of y, size of x) = ({y.size}, {x.size}), "
@@ -25,6 +28,22 @@ def checked_grid(x, y, values):
         raise ValueError("`x` and `y` must be finite, got NaN or infinity: leave these columns and rows out.")
     across, down = np.argsort(x), np.argsort(y)
     return x[across], y[down], values[np.ix_(down, across)]
+
+
+def along(a):
+    """Places on an axis as numbers, NaN where they are masked; of dates and of lengths of time, days."""
+    match np.asarray(a).dtype.kind:
+        case "M":
+            return np.asarray(date2num(np.asarray(a)))
+        case "m":
+            return np.asarray(a) / np.timedelta64(1, "D")
+    return floats(a)
+
+
+def mark_dates(axis, a):
+    """Has an axis of matplotlib read the days of `along` as dates, where `a` were some."""
+    if np.asarray(a).dtype.kind == "M":
+        axis.axis_date()
 
 
 def edges(centers):

@@ -3,6 +3,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection, QuadMesh
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ._grid import edges
 
 
@@ -11,7 +12,7 @@ def attention_matrix(ax: Axes, xt: ArrayLike, xc: ArrayLike, weights: ArrayLike,
 
     **Shapes:** `xt [nt]`, `xc [nc]`, in any order; `weights [nt nc]`, as one head of `MultiHeadAttention.weights`.
     """
-    xt, xc, weights = (np.asarray(a, float) for a in (xt, xc, weights))
+    xt, xc, weights = (floats(a) for a in (xt, xc, weights))
     xt, xc = xt.ravel(), xc.ravel()
     if weights.shape != (xt.size, xc.size):
         raise ValueError(f"`weights` must be [targets, context] = {(xt.size, xc.size)}, got {weights.shape}.")
@@ -29,7 +30,7 @@ def attention_map(
 
     **Shapes:** `target [2]`, `xc [nc 2]`, `weights [nc]`.
     """
-    target, xc, weights = (np.asarray(a, float) for a in (target, xc, weights))
+    target, xc, weights = (floats(a) for a in (target, xc, weights))
     if xc.ndim != 2 or xc.shape[1] != 2 or weights.shape != (len(xc),) or target.shape != (2,):
         raise ValueError(
             "`target` must be [2], `xc` [nc, 2] and `weights` [nc], "

@@ -2,6 +2,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from .curve import posterior
 
 
@@ -22,7 +23,7 @@ def search(
     **Shapes:** `x`, `mean`, `std`, `truth [n]`; `evaluations`: a pair `(x [m], y [m])`; `proposed`: a place.
     """
     posterior(ax, x, mean, std, context=evaluations, truth=truth, level=level)
-    x, truth = np.asarray(x, float).ravel(), np.asarray(truth, float).ravel()
+    x, truth = floats(x).ravel(), floats(truth).ravel()
     foot = ax.get_ylim()[0]
     for place, color, label in ((x[truth.argmin()], "C2", "true minimum"), (proposed, "C3", "proposed minimum")):
         ax.axvline(place, color=color, linewidth=0.8, alpha=0.6)
@@ -36,7 +37,7 @@ def regret(ax: Axes, regrets: ArrayLike, *, label: str | None = None, color: str
 
     The axis of regrets is logarithmic. `first`: number of evaluations at the first column. Call it once per method.
     """
-    regrets = np.asarray(regrets, float)
+    regrets = floats(regrets)
     if regrets.ndim != 2 or not regrets.size:
         raise ValueError(f"`regrets` must be an array of runs by iterations, got the shape {regrets.shape}.")
     broken = ~np.isfinite(regrets).all(axis=1)

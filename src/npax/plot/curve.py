@@ -3,6 +3,9 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
+from ..arrays import floats
+from ._grid import along, mark_dates
+
 
 def posterior(
     ax: Axes,
@@ -17,14 +20,16 @@ def posterior(
 ) -> None:
     """A 1-D prediction: the mean, its central interval of probability `level`, the context as dots, and the truth.
 
-    **Shapes:** `x`, `mean`, `std`, `truth [n]`, in any order of `x`; `context`: a pair `(xc [nc], yc [nc])`.
+    **Shapes:** `x`, `mean`, `std`, `truth [n]`, in any order of `x`, numbers or dates; `context`: a pair
+    `(xc [nc], yc [nc])`.
     """
     if not 0 < level < 1:
         raise ValueError(f"`level` must be between 0 and 1, both excluded, got {level}.")
-    x, mean, std = (np.asarray(a, float).ravel() for a in (x, mean, std))
+    mark_dates(ax.xaxis, x)
+    x, mean, std = along(x).ravel(), floats(mean).ravel(), floats(std).ravel()
     if not x.size == mean.size == std.size:
         raise ValueError(f"`x`, `mean` and `std` must be of one length, got {x.size}, {mean.size} and {std.size}.")
-    truth = None if truth is None else np.asarray(truth, float).ravel()
+    truth = None if truth is None else floats(truth).ravel()
     if truth is not None and truth.size != x.size:
         raise ValueError(f"`truth` must be of the length of `x`, {x.size}; got {truth.size}.")
     order = np.argsort(x)
@@ -35,7 +40,7 @@ def posterior(
     if truth is not None:
         ax.plot(x, truth[order], color="0.2", linewidth=1, linestyle="--", label="truth")
     if context is not None:
-        xc, yc = (np.asarray(a, float).ravel() for a in context)
+        xc, yc = along(context[0]).ravel(), floats(context[1]).ravel()
         if xc.size != yc.size:
             raise ValueError(f"`context` must be a pair of one length, got {xc.size} and {yc.size}.")
         ax.plot(xc, yc, "o", color="0.1", markersize=4, markeredgewidth=0, label="observations")

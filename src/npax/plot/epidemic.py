@@ -6,6 +6,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ._grid import checked_axes
 
 STATES = {"susceptible": "#3b6fb6", "infected": "#c2419a", "recovered": "#4da05f"}
@@ -25,7 +26,7 @@ def epidemic_panels(
     `probabilities [rows columns 3]`; `truth [rows columns]`.
     """
     axes = checked_axes(axes, 4)
-    context, truth, p = np.asarray(context), np.asarray(truth), np.asarray(probabilities, float)
+    context, truth, p = np.asarray(context), np.asarray(truth), floats(probabilities)
     if p.shape != (*context.shape, 3) or context.ndim != 2 or truth.shape != context.shape:
         raise ValueError(
             "`context` and `truth` must be [rows, columns] and `probabilities` [rows, columns, 3], "

@@ -1,6 +1,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
+
 _A1, _A2, _A3, _A4 = 1.340264, -0.081106, 0.000893, 0.003796
 
 
@@ -11,7 +13,7 @@ def equal_earth(lon: ArrayLike | float, lat: ArrayLike | float, center: float = 
 
     **Reference:** Savric, Patterson and Jenny (2019), The Equal Earth map projection, eq. 1.
     """
-    lon, lat = np.broadcast_arrays(np.asarray(lon, float), np.asarray(lat, float))
+    lon, lat = np.broadcast_arrays(floats(lon), floats(lat))
     theta = np.arcsin(np.sqrt(3) / 2 * np.sin(np.deg2rad(lat)))
     t2 = theta**2
     stretch = _A1 + 3 * _A2 * t2 + t2**3 * (7 * _A3 + 9 * _A4 * t2)

@@ -1,10 +1,11 @@
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.collections import LineCollection, PathCollection, QuadMesh
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ..data import land
-from ._grid import checked_grid, edges, robust_limits
+from ._grid import along, checked_grid, edges, mark_dates, robust_limits
 
 
 def field(
@@ -18,11 +19,13 @@ def field(
     limits: tuple[float, float] | None = None,
 ) -> QuadMesh:
     """A gridded field in the plane or of a region of the earth (`coords="latlon"`: coastlines, true proportions at
-    the middle latitude). Cells without a value (NaN) stay empty. Returns what a colour bar wants.
+    the middle latitude). Cells without a value (NaN or masked) stay empty. Returns what a colour bar wants.
 
-    **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells; `values [ny nx]`. `limits`: of the colours, default the
-    range of the values without the outermost half percent at each side.
+    **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells, numbers or dates; `values [ny nx]`. `limits`: of the
+    colours, default the range of the values without the outermost half percent at each side.
     """
+    for axis, places in ((ax.xaxis, x), (ax.yaxis, y)):
+        mark_dates(axis, places)
     x, y, values = checked_grid(x, y, values)
     low, high = robust_limits(values) if limits is None else limits
     mesh = ax.pcolormesh(edges(x), edges(y), values, cmap=cmap, vmin=low, vmax=high, rasterized=True)
@@ -41,7 +44,9 @@ def points(
     limits: tuple[float, float] | None = None,
 ) -> PathCollection:
     """As `field`, for values at points that make no grid: `x`, `y`, `values [n]`."""
-    x, y, values = (np.asarray(a, float) for a in (x, y, values))
+    for axis, places in ((ax.xaxis, x), (ax.yaxis, y)):
+        mark_dates(axis, places)
+    x, y, values = along(x), along(y), floats(values)
     if not (x.ndim == 1 and x.shape == y.shape == values.shape and x.size):
         raise ValueError(
             f"`x`, `y` and `values` must be 1-D, of one length and not empty, got {x.shape}, {y.shape}, {values.shape}."
@@ -62,9 +67,8 @@ def _lay_out(ax, coords, across, down):
         raise ValueError(f"`coords` must be 'planar', 'isotropic' or 'latlon', got {coords!r}.")
     if coords == "latlon":
         ax.set_aspect(1 / max(np.cos(np.deg2rad(np.mean(down))), 0.1))
-        for ring in land():
-            for turn in (-360, 0, 360):
-                ax.plot(ring[:, 0] + turn, ring[:, 1], color="0.2", linewidth=0.6)
+        rings = [ring + np.array([turn, 0.0]) for ring in land() for turn in (-360.0, 0.0, 360.0)]
+        ax.add_collection(LineCollection(rings, colors="0.2", linewidths=0.6), autolim=False)
     else:
         ax.set_aspect("equal" if coords == "isotropic" or 0.2 < np.ptp(across) / np.ptp(down) < 5 else "auto")
     ax.set(xlim=across, ylim=down)

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ._grid import checked_axes, robust_limits
 from .field import field
 from .panels import MAPS
@@ -27,11 +28,11 @@ def flow_panels(
     `y`; `context`: a pair of locations `[nc 2]` and velocities `[nc 2]`. `axes`: four of them.
     """
     axes = checked_axes(axes, 4)
-    x, y, mean, std, truth = (np.asarray(a, float) for a in (x, y, mean, std, truth))
+    x, y, mean, std, truth = (floats(a) for a in (x, y, mean, std, truth))
     for name, values in {"mean": mean, "std": std, "truth": truth}.items():
         if values.shape != (y.size, x.size, 2):
             raise ValueError(f"`{name}` must be [{y.size}, {x.size}, 2], velocities on the nodes; got {values.shape}.")
-    places, velocities = (np.asarray(a, float) for a in context)
+    places, velocities = (floats(a) for a in context)
     predicted, true = vorticity(x, y, mean), vorticity(x, y, truth)
     reach = float(np.abs(robust_limits(true)).max())
     axes[0].quiver(*places.T, *velocities.T, angles="xy", color="0.2", width=0.006)

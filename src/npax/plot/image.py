@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ._grid import checked_axes
 
 UNSEEN = (0.16, 0.28, 0.62)
@@ -20,7 +21,7 @@ def image(
     **Shapes:** `pixels [rows columns]`, `[rows columns 1]` or `[rows columns 3]`. `values`: black and white; what lies
     beyond is cut.
     """
-    pixels = np.asarray(pixels, float)
+    pixels = floats(pixels)
     if pixels.ndim == 2:
         pixels = pixels[..., None]
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3):
@@ -51,7 +52,7 @@ def completion(
     is not seen. The sizes may differ: super-resolution.
     """
     axes = checked_axes(axes, 3)
-    spread = np.asarray(std, float)
+    spread = floats(std)
     spread = spread.mean(axis=2) if spread.ndim == 3 else spread
     image(axes[0], context, values=values)
     image(axes[1], mean, values=values)

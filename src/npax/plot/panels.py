@@ -2,6 +2,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ..longitudes import unwrapped
 from .field import field, points
 from .world import world
@@ -32,7 +33,7 @@ def mean_and_std(
     value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane. `land`: of a
     map of the whole earth, draw it over the field, or its coasts alone.
     """
-    globe = coords == "latlon" and np.ptp(np.asarray(x, float)) > 180
+    globe = coords == "latlon" and np.ptp(floats(x)) > 180
 
     def draw(ax, values, cmap):
         if globe:
@@ -61,7 +62,7 @@ def scattered(
     go on beyond 180 there.
     """
     if coords == "latlon":
-        x = unwrapped(np.asarray(x, float))
+        x = unwrapped(floats(x))
 
     def draw(ax, values, cmap):
         ax.set(xlabel=axes[0], ylabel=axes[1])

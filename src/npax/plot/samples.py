@@ -2,6 +2,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
+from ._grid import along, mark_dates
+
 
 def samples(ax: Axes, x: ArrayLike, y: ArrayLike, *, color: str = "C0", label: str | None = "samples") -> None:
     """Functions drawn from a 1-D prediction, as thin lines; goes well over `posterior`.
@@ -9,7 +12,8 @@ def samples(ax: Axes, x: ArrayLike, y: ArrayLike, *, color: str = "C0", label: s
     **Shapes:** `x [n]`, in any order; `y [samples n]`, or `[samples n 1]` as `npax.sample` gives them: one row per
     function. `NeuralProcessRegressor.sample_y` gives one column per function: pass its transpose, `y.T`.
     """
-    x, y = np.asarray(x, float).ravel(), np.asarray(y, float)
+    mark_dates(ax.xaxis, x)
+    x, y = along(x).ravel(), floats(y)
     y = y[..., 0] if y.ndim == 3 and y.shape[2] == 1 else y
     if y.ndim != 2 or y.shape[1] != x.size:
         turned = y.ndim == 2 and y.shape[0] == x.size

@@ -4,6 +4,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ._grid import checked_axes, robust_limits
 from .field import field, points
 from .panels import MAPS
@@ -31,8 +32,8 @@ def task_panels(
     (coastlines).
     """
     axes = checked_axes(axes, 4)
-    xc, yc = (np.asarray(a, float) for a in context)
-    mean, truth = np.asarray(mean, float), np.asarray(truth, float)
+    xc, yc = (floats(a) for a in context)
+    mean, truth = floats(mean), floats(truth)
     low, high = robust_limits(truth)
     limits = (float(low), float(high))
     if len(xc):

@@ -1,3 +1,5 @@
+import math
+
 import equinox as eqx
 import numpy as np
 
@@ -22,8 +24,8 @@ class Stage(eqx.Module):
         if isinstance(self.tasks, type) or not callable(getattr(self.tasks, "sample", None)):
             raise TypeError(f"`tasks` must be a sampler, an object with a method `sample(key)`; got {self.tasks!r}.")
         whole_number(1, batch_size=self.batch_size)
-        if not self.weight > 0:
-            raise ValueError(f"`weight` must be above 0 in every stage, got {self.weight}.")
+        if not 0 < self.weight < math.inf:
+            raise ValueError(f"`weight` must be finite and above 0 in every stage, got {self.weight}.")
         if not self.start < 1:
             raise ValueError(f"`start` must be below 1, the end of the training, got {self.start}.")
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray, Scalar
 
+from ..arguments import whole_number
 from ._base import AbstractTasks
 
 
@@ -44,8 +45,7 @@ class FieldPrior(AbstractTasks):
     side: int = eqx.field(static=True, default=128)
 
     def __check_init__(self):
-        if self.side < 16:
-            raise ValueError(f"`side` must be at least 16 pixels, got {self.side}.")
+        whole_number(16, side=self.side)
 
     def sample(self, key: PRNGKeyArray) -> Picture:
         of_field, of_noise, of_mask, noisy, strength = jr.split(key, 5)

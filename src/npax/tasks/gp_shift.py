@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 
+from ..arguments import whole_number
 from ..task import Task
 from .gp import AbstractGPTask, factorise, whole
 from .gp_kernels import AbstractKernelPrior, RBFPeriodicMatern52Prior, check_prior
@@ -46,8 +47,10 @@ class GPShiftTask(AbstractGPTask):
         shift: float = 0.0,
     ):
         check_prior(kernel)
-        if not 0 <= low <= nc or nt < 1:
-            raise ValueError(f"The sizes must satisfy 0 <= low <= nc and nt >= 1, got low={low}, nc={nc}, nt={nt}.")
+        whole_number(0, low=low, nc=nc)
+        whole_number(1, nt=nt)
+        if low > nc:
+            raise ValueError(f"The context sizes must satisfy low <= nc, got low={low}, nc={nc}.")
         if not (noise_std > 0 and min(reach, reach_c) > apart >= 0):
             raise ValueError(
                 "`noise_std` must be positive, and `reach` and `reach_c` above `apart`, which is not negative; got "

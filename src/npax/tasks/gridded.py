@@ -192,6 +192,8 @@ def _check_block(crop, stride, sizes, where):
 
 def _within(dataset, region, lat, lon):
     """The nodes of the dataset in a region, from west to east; longitudes wrap and are those of the region."""
+    if region.lat[0] > region.lat[1]:
+        raise ValueError(f"`region` must have its southern latitude first, got lat={region.lat}: turn them round.")
     lats, west = dataset[lat].to_numpy(), region.lon[0]
     width = region.lon[1] - west if region.lon[1] >= west else (region.lon[1] - west) % 360.0
     east = (dataset[lon].to_numpy().astype(np.float64) - west + 1e-6) % 360.0 - 1e-6

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, Int, Int8, PRNGKeyArray
 
+from ..arguments import whole_number
 from ..task import Task
 from ._base import AbstractTasks
 from .pixels import AbstractPixelChoice, ContextAmongTargets, pixel_coordinates, pixel_task, some
@@ -213,5 +214,5 @@ def one_hot(state: Int8[Array, "*shape"]) -> Float[Array, "*shape 3"]:
 
 
 def _check(side, steps):
-    if side < 2 or steps < 1:
-        raise ValueError(f"`side` must be at least 2 and `steps` at least 1, got side={side}, steps={steps}.")
+    whole_number(2, side=side)
+    whole_number(1, steps=steps)

@@ -90,7 +90,7 @@ def days(
     y: np.ndarray,
     *,
     scaling: Scaling | None = None,
-    low: int = 5,
+    low: int | None = None,
     high: int | None = None,
     nt: int | None = None,
 ) -> tuple[StationTask, Scaling]:
@@ -98,7 +98,7 @@ def days(
 
     **Arguments:** `x [stations dx]`, finite; `y [times stations]`, NaN or masked where missing; `scaling`: of the times
     a model was trained on (default: of these); `low`, `high`, `nt`: as for `StationTask`, `high` two thirds of the
-    stations.
+    stations, `low` 5 or, of few stations, as many as `high`.
     **Returns:** the tasks and their scaling. Times without two values are left out.
     """
     x, y = floats(x), floats(y)
@@ -116,6 +116,7 @@ def days(
     if len(scaling.x_mean) != x.shape[1]:
         raise ValueError(f"`scaling` is of {len(scaling.x_mean)} columns of x, the stations have {x.shape[1]}.")
     high = 2 * len(x) // 3 if high is None else high
+    low = min(5, high) if low is None else low
     everywhere = np.broadcast_to(scaling.x(x), (*y.shape, x.shape[1]))
     tasks = _stations(everywhere, scaling.y(y[..., None]), np.isfinite(y), low=low, high=high, nt=nt)
     return tasks, scaling

@@ -63,6 +63,7 @@ def finetune(
             "Predict without it, or choose a smaller `size` (of the estimators: `tile_size`)."
         )
     whole_number(1, steps=steps, targets=targets, batch_size=batch_size)
+    whole_number(0, seed=seed)
     rng, system = np.random.default_rng(seed), coordinates(coords)
     gaps = RoundGaps() if gaps is None else gaps
     cut = _Cutter(model, x, y, system, normalize, size, targets, rng)

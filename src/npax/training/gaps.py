@@ -40,11 +40,11 @@ class RoundGaps(AbstractGaps):
         places, at = np.unique(positions, axis=0, return_inverse=True)
         n = len(places)
         tree, hidden = KDTree(places), np.zeros(n, bool)
-        while hidden.sum() < max(1, int(self.share * n)):
+        while np.count_nonzero(hidden) < max(1, int(self.share * n)):
             sizes = np.exp(rng.uniform(0, np.log(min(self.largest, n) + 0.5), 64)).astype(int)
             for centre, size in zip(rng.integers(n, size=64), sizes, strict=True):
                 hidden[np.atleast_1d(tree.query(places[centre], int(size))[1])] = True
-                if hidden.sum() >= self.share * n:
+                if np.count_nonzero(hidden) >= self.share * n:
                     break
         return hidden[at.ravel()]
 

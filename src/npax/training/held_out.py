@@ -1,6 +1,7 @@
 """Training that keeps the model which is best on what is held out."""
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,7 +54,7 @@ def fit_and_keep_best(
         nonlocal best, lowest
         step, loss = min(validation[-1][0] + every, steps), float(_mean(model, held_out, objective, together))
         validation.append((step, loss))
-        if loss < lowest:
+        if loss < lowest or math.isnan(lowest) > math.isnan(loss):
             best, lowest = Finetuned(model, step, validation), loss
 
     fit(

@@ -1,6 +1,7 @@
 """Optimisers and schedules that train neural processes well, as optax transformations."""
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import TypeVar, cast
 
@@ -16,15 +17,17 @@ Make = TypeVar("Make", bound=Callable)
 def _remembered(make: Make) -> Make:
     """The same arguments give the same optimiser, so that a second `fit` with them compiles nothing; arguments without
     a hash, such as arrays, a new one each time."""
-    known = functools.lru_cache(make)
+    known, signature = functools.lru_cache(make), inspect.signature(make)
 
     @functools.wraps(make)
     def optimizer(*args, **kwargs):
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
         try:
-            hash((args, *kwargs.values()))
+            hash((given.args, *given.kwargs.values()))
         except TypeError:
             return make(*args, **kwargs)
-        return known(*args, **kwargs)
+        return known(*given.args, **given.kwargs)
 
     return cast(Make, optimizer)
 
