@@ -12,8 +12,8 @@ from .matmul import as_now
 def in_turns(function: Callable[..., Any], together: int) -> Callable[..., Any]:
     """The function, of which `vmap` computes at most `together` at a time, with the same numbers.
 
-    `function(operands, *others)`: leaves are arrays. Its gradient, in the `operands` alone, takes turns too, and
-    computes the function again: nothing of the function stays behind for it but the arguments.
+    `function(operands, *others)`: leaves are arrays. Its gradient, in the `operands` alone, takes turns too (as
+    does that of the gradient), and computes the function again: nothing of it stays behind but the arguments.
     """
 
     @jax.custom_vjp
@@ -21,17 +21,18 @@ def in_turns(function: Callable[..., Any], together: int) -> Callable[..., Any]:
         return _mapped(function, together)(operands, *others)
 
     def forward(*arguments):
-        return _mapped(function, together)(*arguments), arguments
+        return turn(*arguments), arguments
 
     promise = as_now()
 
-    def backward(arguments, d_out):
-        def pull(operands, others, d_out):
-            with promise():
-                return jax.vjp(lambda operands: function(operands, *others), operands)[1](d_out)[0]
+    def pull(operands_and_slope, *others):
+        operands, d_out = operands_and_slope
+        with promise():
+            return jax.vjp(lambda operands: function(operands, *others), operands)[1](d_out)[0]
 
+    def backward(arguments, d_out):
         operands, *others = arguments
-        return _mapped(pull, together)(operands, others, d_out), *(None for _ in others)
+        return in_turns(pull, together)((operands, d_out), *others), *(None for _ in others)
 
     turn.defvjp(forward, backward)
     return turn

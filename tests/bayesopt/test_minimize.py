@@ -324,6 +324,16 @@ def test_a_rounded_place_answers_its_question(small):
             opt.forget(wrong)
 
 
+def test_whole_numbers_are_told_where_they_are(small):
+    opt = Optimizer([(1, 20), (0, 10)], n_init=2, model=small, random_state=0)
+    for _ in range(5):
+        opt.tell(np.round(opt.ask()), 1.0)
+    assert not opt._open and (opt.result().x_iters % 1 == 0).all()
+    opt.ask()
+    opt.tell([[3.0, 4.0], [5.0, 6.0]], [1.0, 2.0])
+    assert len(opt._open) == 1, "what is known from before answers nothing"
+
+
 def test_generators_old_and_new_may_choose_the_places(small):
     for kind in (np.random.default_rng, np.random.RandomState):
         first, second = (Optimizer([(0, 1)], model=small, random_state=kind(3)).ask() for _ in range(2))

@@ -115,6 +115,7 @@ def test_clear_errors(field, model):
         (ValueError, "not evenly spaced", lambda: npax.fill_gaps(uneven, model=model)),
         (ValueError, "not evenly spaced", lambda: npax.fill_gaps(field.assign_coords(lat=np.ones(10)), model=model)),
         (ValueError, "two dimensions", lambda: npax.fill_gaps(field, dims=["lat"], model=model)),
+        (ValueError, "npax.interpolate fills a series", lambda: npax.fill_gaps(field[:, 0, 0], model=model)),
         (ValueError, "depth", lambda: npax.fill_gaps(field, dims=["lat", "depth"], model=model)),
         (ValueError, "`y` must name", lambda: npax.fill_gaps(field.to_dataset().assign(ice=field), model=model)),
         (ValueError, "'ice'", lambda: npax.fill_gaps(field.to_dataset(), "ice", model=model)),
@@ -214,6 +215,16 @@ def test_a_picture_of_one_value_has_no_scale(field, model):
     dry = xr.where(field.notnull(), 1e-5, field)[:1]
     with pytest.warns(UserWarning, match="All pixels that are seen in a picture are 1e-05: nothing says"):
         npax.fill_gaps(dry, model=model)
+
+
+def test_a_field_without_gaps_is_told_and_what_may_stand_for_them(field, model):
+    marked = field[:1].fillna(-327.68)
+    with pytest.warns(UserWarning, match=r"No pixel of 'sst' is NaN.*Does -327.68, which is there \d+ times, stand"):
+        found = npax.fill_gaps(marked, model=model)
+    whole = (100 * marked).astype("int16")  # whose absolute value is too large for it
+    with pytest.warns(UserWarning, match=r"Does -32768, .*`field.where\(field != -32768\)`"):
+        npax.fill_gaps(whole, model=model)
+    assert np.isfinite(found.sst_mean).all()
 
 
 def test_infinite_pixels_are_gaps_and_told(field, model):

@@ -369,6 +369,20 @@ def test_degrees_in_a_plane_are_noticed_where_it_matters(tiny, lon, lat, words, 
     assert not warned("planar", names[0]) and (lat[1] > 90 or not warned("latlon", names))
 
 
+@pytest.mark.parametrize("kind", ["table", "grid"])
+def test_longitudes_of_another_range_are_told(tiny, kind):
+    table = pd.DataFrame({"lon": [-10.0, 2.0, 1.0, -8.0], "lat": [50.0, 51.0, 50.0, 51.0], "temp": np.arange(4.0)})
+    lon, lat = np.arange(350.0, 363.0), np.array([50.0, 51.0])
+    target = {"lat": lat, "lon": lon} if kind == "grid" else pd.DataFrame({"lon": lon, "lat": 50.0})
+    with pytest.warns(Extrapolation, match=r"'lon' is of another range .*: moved by -360 degrees.*coords=\"latlon\""):
+        interpolate(table, target, tiny, coords="planar")
+    with pytest.warns(Extrapolation, match=r"of these targets\.$"):
+        interpolate(table, {"lat": lat, "lon": lon - 300}, tiny, coords="planar")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        interpolate(table, target, tiny, coords="latlon")
+
+
 @pytest.mark.parametrize("coords", ["planar", "latlon"])
 @pytest.mark.parametrize("kind", ["table", "grid", "chunks", "store", "curves", "large"])
 def test_targets_outside_of_the_observations_are_counted(tiny, coords, kind, tmp_path):

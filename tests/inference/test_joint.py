@@ -52,6 +52,18 @@ def test_covariance_of_a_gp_is_its_posterior_covariance(gp, problem, kind, inclu
     assert np.linalg.eigvalsh(found).min() > -1e-9
 
 
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_a_function_has_one_value_at_each_place(small, problem, kind):
+    xc, yc, xt = problem
+    predictor, again = kind(small, xc, yc), np.concatenate([xt, xt[::-1]])
+    told = (again, predictor(again))
+    clean, noisy = (covariance(predictor, *told, include_noise=noise)[..., 0] for noise in (False, True))
+    once = covariance(predictor, xt, predictor(xt), include_noise=False)[..., 0]
+    order = np.r_[np.arange(9), np.arange(9)[::-1]]
+    np.testing.assert_allclose(clean, once[np.ix_(order, order)], rtol=1e-4, atol=1e-9)
+    assert np.all((noisy - clean)[~np.eye(18, dtype=bool)] == 0)
+
+
 def test_covariance_has_the_predicted_variances(small, problem):
     xc, yc, xt = problem
     predictor = Exact(small, xc, np.concatenate([yc, 1e3 * yc**2], axis=1))

@@ -57,6 +57,17 @@ def test_marginals_of_the_joint_are_those_of_each_target(raw):
     assert np.allclose(variance, np.ravel(each[1]), rtol=1e-5)
 
 
+def test_nothing_under_a_mask_moves_a_gradient(raw):
+    likelihood, raw = raw
+    mask = jnp.arange(len(raw)) > 0
+
+    def density(raw):
+        return likelihood.joint(raw, mask).log_prob(jnp.zeros(likelihood.dy * len(raw)))
+
+    found, expected = (jax.jit(jax.grad(density))(jnp.asarray(raw).at[0].set(junk)) for junk in (jnp.nan, 0.0))
+    assert not np.any(found[0]) and np.array_equal(found, expected)
+
+
 def test_targets_can_be_permuted_or_left_out(raw):
     likelihood, raw = raw
     covariance = np.asarray(joint_of(likelihood, raw)[1]).reshape(6, 2, 6, 2)
@@ -145,6 +156,21 @@ def test_quantiles_of_a_mixture_have_the_slopes_of_the_implicit_function(p):
     quantile = jax.jit(jax.grad(lambda *args: mixture(dist.Normal(*args[:2])).icdf(args[2]), (0, 1, 2)))
     found = quantile(*(jnp.asarray(a, jnp.float32) for a in (loc, scale, p)))
     assert all(np.allclose(a, b, rtol=1e-3, atol=1e-4) for a, b in zip(found, slopes, strict=True))
+
+
+def test_quantiles_of_a_mixture_bend_as_they_should():
+    with jax.enable_x64():
+        raw = jnp.asarray(np.random.default_rng(5).normal(size=(2, 3)))
+
+        def quantile(q, raw):
+            return mixture(dist.Normal(raw[0], jnp.exp(raw[1]))).icdf(q)
+
+        bends, h = jax.jit(jax.grad(jax.grad(quantile)))(0.3, raw), 1e-4
+        mixed = jax.jit(jax.grad(lambda q, raw: jnp.sum(jax.grad(quantile, 1)(q, raw))))(0.3, raw)
+        low, middle, high = (float(quantile(q, raw)) for q in (0.3 - h, 0.3, 0.3 + h))
+        slopes = [float(jnp.sum(jax.grad(quantile, 1)(q, raw))) for q in (0.3 - h, 0.3 + h)]
+    assert np.isclose(bends, (low - 2 * middle + high) / h**2, rtol=1e-4)
+    assert np.isclose(mixed, (slopes[1] - slopes[0]) / (2 * h), rtol=1e-4)
 
 
 class Poisson(AbstractLikelihood):

@@ -51,6 +51,11 @@ def test_crps_goes_to_the_absolute_error_as_the_std_goes_to_zero(rng):
     assert metrics.crps(y, mean, np.full(100, 1e-9)) == pytest.approx(metrics.mae(y, mean), rel=1e-6)
 
 
+@pytest.mark.parametrize(("y", "std"), [(1.0, 1e-320), (1e200, 1e-200), (0.0, 1e-320)])
+def test_crps_of_nearly_nothing_is_the_error(y, std):
+    assert metrics.crps([y], [0.0], [std]) == pytest.approx(y, abs=1e-319)
+
+
 def test_crps_of_samples_agrees_with_the_closed_form(rng):
     y, mean, std = calibrated(rng, 200)
     samples = mean + std * rng.normal(size=(4000, 200))

@@ -9,6 +9,7 @@ import pytest
 from laws import MODELS
 
 import npax
+from npax.blocks import standardise
 from npax.blocks.set_conv import Grid
 from npax.matmul import summed_over_tasks
 from npax.models import TNPA
@@ -96,6 +97,35 @@ def test_no_targets_have_no_loss(name, rng):
     task = Task.of(x, y, x[:0], y[:0])
     assert float(eqx.filter_jit(nll)(model, task)) == 0
     assert np.isfinite(float(eqx.filter_jit(suited(model))(model, task, jr.key(0))))
+
+
+@pytest.mark.parametrize(("kind", "n"), [("bfloat16", 6000), ("float16", 70_000)])
+@pytest.mark.parametrize("model", ["cnp", "rcnp"])
+def test_sums_over_many_are_as_exact_as_those_over_few(model, kind, n, rng):
+    """One in bfloat16 stops to grow, one in float16 overflows."""
+    model = cast(MODELS[model](jr.key(0)), kind)
+    x, y = (jnp.asarray(rng.normal(size=(n, m)), kind) for m in (model.dx, model.likelihood.dy))
+    y = y.astype("float32").at[:, 0].add(2.0).astype(kind)
+    mean = eqx.filter_jit(lambda model, x, y: model(x, y, x[:3]).mean)
+    with jax.numpy_dtype_promotion("standard"):
+        short, exact = mean(model, x, y), mean(*cast((cast(model, kind), x, y), "float32"))
+    error = np.abs(np.asarray(short, float) - np.asarray(exact, float)).max()
+    assert error < 10 * float(jnp.finfo(kind).eps) * np.abs(exact).max()
+
+
+def test_norms_of_large_numbers_in_float16():
+    x = 300 * jr.normal(jr.key(0), (5, 16))
+    short = jax.jit(standardise)(x.astype("float16"))
+    assert np.abs(np.asarray(short, float) - np.asarray(standardise(x), float)).max() < 5e-3
+
+
+def test_points_between_many_nodes_in_bfloat16(rng):
+    model = npax.GridConvCNP(1, 1, spacing=1 / 128, extent=4.0, sizes=(4, 4), blocks=(1, 1), window=3, key=jr.key(0))
+    short = cast((model, *(rng.normal(size=(20, 1)).clip(-2, 2) for _ in range(2))), "bfloat16")
+    mean = eqx.filter_jit(lambda model, x, y: model(x, y, x).mean)
+    with jax.numpy_dtype_promotion("standard"):
+        found, exact = (np.asarray(mean(*each), float) for each in (short, cast(short, "float32")))
+    assert np.abs(found - exact).max() < 0.02 * np.abs(exact).max()
 
 
 def test_in_bfloat16_no_target_sees_its_own_value():

@@ -120,6 +120,9 @@ class Optimizer:
     def tell(self, x, y) -> None:
         """The value `y` of the function at `x [d]`, asked for or not; or many, `y [n]` at `x [n d]`.
 
+        One value at another place answers the one open question, if there is one only: where a coordinate is a whole
+        number, round what is asked and tell the value there. Of several open ones answer each at its own place.
+
         **Raises:** `ValueError` for places outside the bounds (by more than rounding) and for shapes that do not fit;
         `TypeError` for values that are not numbers.
         """
@@ -135,7 +138,8 @@ class Optimizer:
             raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
         for place, value in zip(inside, y, strict=True):
             self._told.append((place, float(value)))
-            self._close(place)
+            if not self._close(place) and len(y) == len(self._open) == 1:
+                self._open.clear()
         failed = ~np.isfinite(y)
         if failed.any():
             lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"

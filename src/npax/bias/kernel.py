@@ -12,7 +12,7 @@ from ._base import AbstractBias
 class KernelBias(AbstractBias):
     r"""Any tinygp kernel as attention bias, one per head: $B_h(x_q, x_k) = \alpha_h K_h(x_q, x_k)$ (KR2, eq. 4).
 
-    Sums and products of kernels are tinygp's: `ExpSquared(0.5) * ExpSineSquared(period=1.0)`. Every
+    Sums and products of kernels are tinygp's: `ExpSquared(0.5) * ExpSineSquared(scale=1.0, gamma=1.0)`. Every
     floating-point hyper-parameter of a kernel becomes a trained parameter, as does the weight $\alpha_h$ (1 at the
     start); whole numbers, such as the order of a polynomial, stay as they are: write `scale=1.0` for what is trained.
 

@@ -13,6 +13,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..matmul import matmul
+from ..wide import wide
 
 SLOPE = 4.0
 """The largest first weights of a network on coordinates, which lie in [-2, 2]."""
@@ -112,11 +113,12 @@ def standardise(x: Float[Array, "*axes size"]) -> Float[Array, "*axes size"]:
 
 
 def _standardise_forward(x):
+    short, x = x.dtype, x.astype(wide(x.dtype))
     centred = x - jnp.mean(x, axis=-1, keepdims=True)
     inverse = jax.lax.rsqrt(jnp.mean(jnp.square(centred), axis=-1, keepdims=True) + 1e-5)
     # The comparison, never true, keeps XLA's CPU backend from making one operation of the norm and the product behind
     # it: apart they take less time, all of a prediction of TNP-KR a twentieth.
-    standard = jnp.where(inverse <= 0, 0.0, centred * inverse)
+    standard, inverse = jnp.where(inverse <= 0, 0.0, centred * inverse).astype(short), inverse.astype(short)
     return standard, (standard, inverse)
 
 

@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..wide import wide
+
 EMPTY = 1e-4
 """The density at which a node knows half of what its nearest observation says."""
 
@@ -59,9 +61,13 @@ class Grid(eqx.Module):
 
     def cells(self, x: Float[Array, "n dx"], origin: Float[Array, " dx"]) -> Float[Array, "n dx side"]:
         """How far each point lies from the nodes along each axis, in cells."""
-        whole = x.dtype if x.dtype.itemsize >= 4 else jnp.float32  # bfloat16 does not count beyond 256
-        at = (x.astype(whole) - origin.astype(whole)) / self.spacing
-        return (at[:, :, None] - jnp.arange(self.side, dtype=whole)).astype(x.dtype)
+        at = self.place(x, origin)
+        return (at[:, :, None] - jnp.arange(self.side, dtype=at.dtype)).astype(x.dtype)
+
+    def place(self, x: Float[Array, "n dx"], origin: Float[Array, " dx"]) -> Float[Array, "n dx"]:
+        """How far each point lies from the first node along each axis, in cells; in float32 at least."""
+        whole = wide(x.dtype)
+        return (x.astype(whole) - origin.astype(whole)) / self.spacing
 
 
 class SetConv(eqx.Module):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from ..wide import wide
 from .mlp import MLP, LayerNorm
 
 TAPS = 64
@@ -150,7 +151,7 @@ def _backward(residuals, d_y):
 
     planes = _planes(kernel)
     dtype = jnp.result_type(h, d_y)
-    exact = dtype if dtype.itemsize >= 4 else jnp.float32  # sums of many
+    exact = wide(dtype)
     total = jnp.zeros((len(planes.first), planes.weights[0, ..., 0].size, h.shape[-1]), exact)
     d_kernel = jax.lax.scan(slab, total, jnp.arange(0, padded.shape[0], rows))[0]
     d_h = depthwise(d_y, jnp.flip(kernel, range(kernel.ndim - 1)))

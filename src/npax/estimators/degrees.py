@@ -1,6 +1,6 @@
 """Longitudes and latitudes: how they are recognised, and a warning where they are taken for a plane."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,24 @@ def refuse_latitude_first(x: Sequence[Hashable]) -> None:
     """**Raises** `ValueError` where by its name the first of two columns on the sphere is a latitude."""
     if len(x) == 2 and str(x[0]).lower().startswith("lat"):
         raise ValueError(f'With `coords="latlon"`, longitude comes first, then latitude; got {[*x]}.')
+
+
+def advice_of_range(x: Sequence[Hashable], places: np.ndarray, outside: Callable[[np.ndarray], np.ndarray]) -> str:
+    """A sentence where longitudes of targets `[n d]` outside of the observations are of another range: less or more by
+    360 degrees they lie among them."""
+    column = next((i for i, name in enumerate(x) if str(name).lower() in LONGITUDE), None)
+    if column is None or not len(places):
+        return ""
+    far = outside(places)
+    for turn in (-360.0, 360.0):
+        moved = places.copy()
+        moved[:, column] += turn
+        if np.any(far & ~outside(moved)):
+            return (
+                f" {x[column]!r} is of another range there than in the observations: moved by {turn:+.0f} degrees, "
+                'targets lie among them. Bring both to one range, or take `coords="latlon"`, to which they are one.'
+            )
+    return ""
 
 
 def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray) -> None:

@@ -14,13 +14,13 @@ class Extrapolation(UserWarning):
     """
 
 
-def warn_of_extrapolation(far: int, n: int, about: str = "") -> None:
-    """Warns where `far` is not zero, of `n` targets."""
+def warn_of_extrapolation(far: int, n: int, about: str = "", advice: str = "") -> None:
+    """Warns where `far` is not zero, of `n` targets; ends with `advice`, if there is any."""
     if far:
         warn(
             f"{about}{far:,} of {n:,} targets lie outside the observations by more than half of their half-width. "
             "Intervals are too narrow there: of the shipped model, at twice the half-width from the middle, 95 % "
             "intervals hold 88 % of new observations, of smooth fields 67 %. Predict nearer to the observations, or do "
-            "not rely on the standard deviations of these targets.",
+            f"not rely on the standard deviations of these targets.{advice}",
             Extrapolation,
         )

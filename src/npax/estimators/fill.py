@@ -91,7 +91,7 @@ def fill_gaps(
     value, nothing says how large deviations are: they are taken to be about 1, with a warning. For scattered data,
     uneven grids and other places than the pixels, `npax.interpolate`.
 
-    **Warns** of infinite pixels, which are gaps too.
+    **Warns** of infinite pixels, which are gaps too, and where there are none at all (but not of a lazy field).
 
     **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions, values
     that stand for what is missing (`_FillValue`), coordinates that are not evenly spaced, the name of a model of
@@ -101,6 +101,10 @@ def fill_gaps(
     xr = xarray()
     field, name = _chosen(field, y)
     dims = list(picture_dims(field) if dims is None else dims)
+    if dims == [] or len(field.dims) < 2:
+        raise ValueError(
+            f"`field` must have at least two dimensions, got {list(field.dims)}: npax.interpolate fills a series."
+        )
     if len(set(dims)) != 2 or len(dims) != 2:
         raise ValueError(
             f"`dims` must be two dimensions of `field`, got {dims}; it has {', '.join(map(repr, field.dims))}."
@@ -116,6 +120,8 @@ def fill_gaps(
         net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
 
     lazy = bool(field.chunks) and field.size > 0
+    if not lazy:
+        _warn_of_no_gaps(field.to_numpy(), name)
     whole = field.chunk(dict.fromkeys(dims, -1)) if lazy else field.compute()
     rings = [_ring(field, dim) for dim in dims]
     closed = [axis for axis, ring in enumerate(rings) if ring.repeated]
@@ -126,6 +132,7 @@ def fill_gaps(
 
         def moments(picture):
             refuse_marks(picture, attrs, name, "`field`")
+            picture = np.asarray(picture, np.float64)
             _warn_of_infinity(picture)
             _check_scale(picture)
             padded = np.pad(functools.reduce(_opened, closed, picture), beyond, mode="wrap")
@@ -239,6 +246,17 @@ def _opened(picture, axis):
 
 def _closed(picture, axis):
     return np.concatenate([picture, np.take(picture, [0], axis)], axis)
+
+
+def _warn_of_no_gaps(values, name):
+    """Warns where nothing is to be filled, perhaps since a number stands for what is missing."""
+    if not values.size or not np.isfinite(values).all():
+        return
+    ends = [(end, np.count_nonzero(values == end)) for end in (values.min(), values.max())]
+    mark, count = max(ends, key=lambda end: end[1])
+    doubt = f" Does {mark:g}, which is there {count:,} times, stand for what is missing?" if count > 1 else ""
+    where = f" Make it NaN: `field.where(field != {mark:g})`." if doubt else ""
+    warn(f"No pixel of {name!r} is NaN: nothing is filled.{doubt}{where}")
 
 
 def _check_scale(picture):

@@ -14,7 +14,6 @@ from ..files import is_remote
 from ..training import AbstractGaps
 from .dates import refuse_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
-from .extrapolation import warn_of_extrapolation
 from .grid import Grid, moment_attributes, refuse_taken, require
 from .likelihood import warn_of_noise
 from .missing import refuse_missing
@@ -130,10 +129,13 @@ def interpolate(
     if coords != "latlon":
         warn_of_degrees(x, places)
     reg.fit(places, values, finetune=finetune, gaps=gaps)
+    reg._names = x
     if grid is None:
         return _at_points(reg, target, x, ys, include_noise)
     warn_of_noise(reg.model_.likelihood, include_noise)
-    _look_around(reg, grid)
+    if not grid.lazy:
+        some = np.asarray(grid.some(LOOKED_AT), np.float64)
+        reg._warn_of_far(known(some), grid.size if len(some) < grid.size else None)
     return _on_grid(reg, grid, ys, attributes, include_noise, store)
 
 
@@ -172,16 +174,6 @@ def _at_points(reg, target, x, ys, include_noise):
         out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
     out.attrs["strategy"] = reg.strategy_
     return out
-
-
-def _look_around(reg, grid):
-    """Warns of extrapolation."""
-    if not grid.lazy:
-        places = np.asarray(grid.some(LOOKED_AT), np.float64)
-        whole = len(places) == grid.size
-        far = reg._far(known(places))
-        far = far if whole else round(far / max(len(places), 1) * grid.size)
-        warn_of_extrapolation(far, grid.size, "" if whole else "About ")
 
 
 def _on_grid(reg, grid, ys, attributes, include_noise, store):

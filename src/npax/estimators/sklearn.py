@@ -1,6 +1,7 @@
 """The scikit-learn estimator."""
 
 import contextlib
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
 from .dates import refuse_dates_in
-from .degrees import refuse_latitude_first, warn_of_degrees
+from .degrees import advice_of_range, refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing
@@ -236,7 +237,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         check_is_fitted(self)
         X, y = self._checked(X, y, reset=False)
-        warn_of_extrapolation(self._far(X), len(X))
+        self._warn_of_far(X)
         prediction = self._predictor(len(X))(X)
         return score_report(y, self._like_y(prediction.mean), self._like_y(prediction.std()))
 
@@ -258,6 +259,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _check_names(self, X):
         names = list(getattr(self, "feature_names_in_", ()))
+        self._names: list[Hashable] = names
         if self.coords == "latlon":
             refuse_latitude_first(names)
         else:
@@ -275,12 +277,20 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _targets(self, X):
         check_is_fitted(self)
         X = self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
-        warn_of_extrapolation(self._far(X), len(X))
+        self._warn_of_far(X)
         return X
 
-    def _far(self, X) -> int:
-        """How many places lie so far outside the observations that intervals are too narrow there."""
-        return int(self._surroundings.miss(coordinates(self.coords_).positions(X)).sum())
+    def _warn_of_far(self, X, n=None):
+        """Warns of targets outside; `X` are all, or some of `n`."""
+        far = int(self._outside(X).sum())
+        if far:
+            advice = advice_of_range(self._names, X, self._outside)
+            total, about = (len(X), "") if n is None else (n, "About ")
+            warn_of_extrapolation(round(far / len(X) * total), total, about, advice)
+
+    def _outside(self, X) -> np.ndarray:
+        """Which places lie so far outside the observations that intervals are too narrow there, `[n]`."""
+        return self._surroundings.miss(coordinates(self.coords_).positions(X))
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(_unmasked, (X, *y))

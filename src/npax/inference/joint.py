@@ -65,8 +65,10 @@ def _unit(prediction):
 
 def _covariance(predictor, x, prediction, unit, include_noise):
     """In squares of `unit [dy]`."""
-    n, dy = prediction.mean.shape
-    positions = predictor.coordinates.positions(x)
+    dy = prediction.mean.shape[1]
+    _, first, rows = np.unique(predictor.coordinates.positions(x), axis=0, return_index=True, return_inverse=True)
+    n, rows = len(first), rows.reshape(-1)  # a function has one value at each place
+    positions = predictor.coordinates.positions(x[first])
     responses = np.zeros((n, n, dy))
     with Progress("Covariances", n, shown=predictor.progress) as bar:
         for j in range(n):
@@ -76,8 +78,9 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     noise = np.square(prediction.std() / unit) - np.square(std)
     columns = []
     for c in range(dy):
-        correlation = nearest_correlation(_symmetric(responses[:, :, c]) / np.outer(std[:, c], std[:, c]))
-        columns.append(correlation * np.outer(std[:, c], std[:, c]) + np.diag(include_noise * noise[:, c]))
+        products = np.outer(std[first, c], std[first, c])
+        among = nearest_correlation(_symmetric(responses[:, :, c]) / products) * products
+        columns.append(among[np.ix_(rows, rows)] + np.diag(include_noise * noise[:, c]))
     return np.stack(columns, axis=-1) if n else responses
 
 

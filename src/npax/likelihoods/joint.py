@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..arguments import whole_number
 from ..linalg import cholesky_with_jitter
+from ..wide import wide
 from ._base import AbstractLikelihood
 from .gaussian import check_floor, positive
 
@@ -49,7 +50,8 @@ class JointGaussian(AbstractLikelihood):
     def joint(self, raw: Float[Array, "nt size"], mask: Bool[Array, " nt"] | None = None) -> dist.MultivariateNormal:
         """The distribution of all targets, row by row: event shape `[nt * dy]`. Targets under a `False` are
         standard normal, apart from all others. Raw numbers of 16 bits are computed with in float32."""
-        raw = raw.astype(jnp.promote_types(raw.dtype, jnp.float32))
+        raw = raw.astype(wide(raw.dtype))
+        raw = raw if mask is None else jnp.where(mask[:, None], raw, 0.0)
         mean, scale, noise, embedding = self._parts(raw)
         mean, scale, noise = (a.reshape(-1) for a in (mean, scale, noise))
         e = embedding.reshape(mean.shape[0], self.rank)

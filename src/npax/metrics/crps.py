@@ -18,9 +18,10 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     **Reference:** Gneiting and Raftery (2007), Strictly proper scoring rules, prediction, and estimation.
     """
     y, mean, std = checked(y=y, mean=mean, std=std, positive=("std",))
-    z = (y - mean) / std
-    density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
-    return float(np.mean(std * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi))))
+    with np.errstate(over="ignore"):  # of a std of nearly nothing
+        z = (y - mean) / std
+        density = np.exp(-0.5 * np.square(z)) / np.sqrt(2 * np.pi)
+    return float(np.mean((y - mean) * (2 * ndtr(z) - 1) + std * (2 * density - 1 / np.sqrt(np.pi))))
 
 
 def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:

@@ -12,6 +12,7 @@ from numpyro.distributions import Distribution
 
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
+from ..wide import wide
 from ._base import AbstractConditionalNeuralProcess, check_picture, clean, floats, gaussian_unless, whole_number
 
 PATCH = 2
@@ -130,15 +131,16 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
     def condition(self, xc, yc, mask=None) -> Answered:
         xc, yc, mask = clean(self, xc, yc, mask)
         origin = self.grid.origin(xc, mask)
-        side = self.dx * (self.grid.side,)
-        share, total = jnp.zeros((*side, 1), yc.dtype), jnp.zeros((*side, self.dy), yc.dtype)
-        for node, weight in _corners((xc - origin) / self.grid.spacing, side, slack=ON_NODE):
-            weight = jnp.where(mask, weight, 0.0)[:, None]
-            share, total = share.at[node].add(weight), total.at[node].add(weight * yc)
-        return Answered(origin, *self._answers(total / jnp.where(share > 0, share, 1.0), jnp.minimum(share, 1.0)))
+        side, exact = self.dx * (self.grid.side,), wide(yc.dtype)
+        share, total = jnp.zeros((*side, 1), exact), jnp.zeros((*side, self.dy), exact)
+        for node, weight in _corners(self.grid.place(xc, origin), side, slack=ON_NODE):
+            weight = jnp.where(mask, weight, 0.0)[:, None].astype(exact)
+            share, total = share.at[node].add(weight), total.at[node].add(weight * yc.astype(exact))
+        mean, share = total / jnp.where(share > 0, share, 1.0), jnp.minimum(share, 1.0)
+        return Answered(origin, *self._answers(mean.astype(yc.dtype), share.astype(yc.dtype)))
 
     def decode(self, state, xt):
-        return state.rest + _between(state.deviation, (xt - state.origin) / self.grid.spacing)
+        return state.rest + _between(state.deviation, self.grid.place(xt, state.origin))
 
     def _answers(self, y, share):
         """The raw numbers at every node, less those in empty space, and those in empty space."""
@@ -177,7 +179,7 @@ def _nodes(a: Float[Array, "*half c_of_patch"], dx: int) -> Float[Array, "*side 
 
 def _between(a: Float[Array, "*side size"], at: Float[Array, "n dx"]) -> Float[Array, "n size"]:
     """Values between nodes, by linear interpolation; zeros beyond them. `at` in cells."""
-    parts = (weight[:, None] * a[node] for node, weight in _corners(at, a.shape[:-1]))
+    parts = (weight[:, None].astype(a.dtype) * a[node] for node, weight in _corners(at, a.shape[:-1]))
     return functools.reduce(jnp.add, parts)
 
 

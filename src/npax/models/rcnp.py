@@ -7,6 +7,7 @@ from jaxtyping import PRNGKeyArray
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
+from ..wide import wide
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 
@@ -64,8 +65,9 @@ class RCNP(AbstractConditionalNeuralProcess):
         rows = -(-nt // count)
         pieces = jnp.pad(xt, ((0, count * rows - nt), (0, 0))).reshape(count, rows, self.dx)
         hidden = jax.lax.map(lambda xt: _sum_hidden(self.encoder, xt, xc, yc, mask, self.block), pieces)
-        n = jnp.sum(mask.astype(xt.dtype))
-        encoded = self.encoder.layers[-1](hidden.reshape(count * rows, hidden.shape[-1])[:nt] / jnp.maximum(n, 1.0))
+        n = jnp.sum(mask.astype(hidden.dtype))
+        mean = hidden.reshape(count * rows, hidden.shape[-1])[:nt] / jnp.maximum(n, 1.0)
+        encoded = self.encoder.layers[-1](mean.astype(xt.dtype))
         return self.decoder(jnp.where(n > 0, encoded, 0.0))
 
 
@@ -91,7 +93,7 @@ def _in_blocks(a, count):
 def _sum_blocks(operands, mask):
     encoder, xt, xc, yc = operands
     width = encoder.layers[-1].weight.shape[0]
-    nothing = jnp.zeros((xt.shape[0], width), xt.dtype)
+    nothing = jnp.zeros((xt.shape[0], width), wide(xt.dtype))
 
     @jax.checkpoint  # a gradient keeps no more than each block
     def absorb(total, block):
@@ -106,4 +108,4 @@ def _one_block(mask, encoder, xt, xc, yc):
     pairs = jnp.concatenate([away, jnp.broadcast_to(yc[None], (*away.shape[:2], yc.shape[1]))], axis=-1)
     count, width = away.shape[0] * away.shape[1], encoder.layers[-1].weight.shape[0]
     hidden = encoder.hidden(pairs.reshape(count, pairs.shape[-1])).reshape(*away.shape[:2], width)
-    return jnp.einsum("tch,c->th", hidden, mask.astype(hidden.dtype))
+    return jnp.einsum("tch,c->th", hidden, mask.astype(hidden.dtype), preferred_element_type=wide(hidden.dtype))

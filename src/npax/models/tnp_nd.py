@@ -48,7 +48,10 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def joint(self, state, xt, mask=None) -> MultivariateNormal:
         """The distribution of all targets, row by row: event shape `[nt * dy]`."""
         assert isinstance(self.likelihood, JointGaussian)
-        return self.likelihood.joint(self.decode(state, places(self, state, xt)), mask)
+        xt = places(self, state, xt)
+        return self.likelihood.joint(
+            self.decode(state, xt if mask is None else jnp.where(mask[:, None], xt, 0.0)), mask
+        )
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
