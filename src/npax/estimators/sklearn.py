@@ -258,8 +258,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return X[finite], y[finite]
 
     def _check_names(self, X):
-        names = list(getattr(self, "feature_names_in_", ()))
-        self._names: list[Hashable] = names
+        names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]
+        self._names = names
         if self.coords == "latlon":
             refuse_latitude_first(names)
         else:

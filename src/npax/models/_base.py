@@ -33,8 +33,8 @@ class AbstractNeuralProcess(eqx.Module):
     Gradients are those of reverse mode (`jax.grad`, and of these again `jax.jacrev`); forward mode (`jax.jvp`, and so
     `jax.hessian`) is not there for most models.
 
-    Weights and data of 16 bits are taken too (`jax.tree.map` casts a model's arrays); sums over a context are of float32
-    all the same, but those of linear attention, which in float16 overflow beyond 65,504 points.
+    Weights and data of 16 bits are taken too (`jax.tree.map` casts a model's arrays); sums over a context are of
+    float32 all the same, but those of linear attention, which in float16 overflow beyond 65,504 points.
 
     A model gives `condition` and `predict`; most do so as an `AbstractConditionalNeuralProcess` or, where one context
     stands for many functions, as an `AbstractLatentNeuralProcess`.
