@@ -4,7 +4,7 @@
 
 On even designs no two observations are close, so that noise must be told from what varies quickly by the course of the
 whole. Matern 3/2 fields of variance 1 on the unit interval, square and cube, length scale and standard deviation of the
-noise as given; targets are new noisy observations, at uniform places unless said otherwise. Beside
+noise as given; targets are new noisy observations at uniform places, unless it says otherwise. Beside
 `NeuralProcessRegressor`: the Gaussian process that knows kernel and noise, the best possible. Writes
 `results/designs.md` and `.json`.
 """
@@ -33,13 +33,15 @@ def at_observations(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
 
 class Design(NamedTuple):
     """`draw(rng) -> [n d]`, in the unit cube; `fields`: length scales and standard deviations of the noise; `targets`:
-    where it is asked, `(rng, x) -> [TARGETS d]`; `columns`: how many of them the field depends on, the first ones."""
+    where it is asked, `(rng, x) -> [TARGETS d]`; `columns`: how many of them the field depends on, the first ones;
+    `include_noise`: whether new observations are asked for, or the noiseless field."""
 
     name: str
     draw: Callable[[np.random.Generator], np.ndarray]
     fields: Sequence[tuple[float, float]]
     targets: Callable[[np.random.Generator, np.ndarray], np.ndarray] = anywhere
     columns: int | None = None
+    include_noise: bool = True
 
 
 ONE = ((0.3, 0.3),)
@@ -71,6 +73,12 @@ def there(n: int, d: int) -> Design:
     """Asked for new observations at the very places of the first."""
     design = at_random(n, d, fields=((0.5, 0.3), (0.5, 1.0)))
     return design._replace(name=f"{design.name}, asked there", targets=at_observations)
+
+
+def noiseless(n: int, d: int) -> Design:
+    """Asked for the field that is observed with noise."""
+    design = at_random(n, d, fields=((0.5, 0.1), (0.5, 0.3), (0.5, 1.0)))
+    return design._replace(name=f"{design.name}, the field itself", include_noise=False)
 
 
 def with_idle_column(n: int, d: int) -> Design:
@@ -118,7 +126,10 @@ DESIGNS = (
     there(40, 1),
     there(60, 2),
     there(200, 2),
-    at_random(150, 2),
+    noiseless(100, 1),
+    noiseless(300, 2),
+    at_random(20, 1, fields=((0.5, 0.01),)),
+    at_random(150, 2, fields=((0.3, 0.3), (0.5, 0.01))),
     with_idle_column(150, 2),
     clusters(2000, 2),
     clusters(2000, 3),
@@ -147,11 +158,13 @@ def score(model: str, design: Design, scale: float, noise: float, seed: int) -> 
     k = kernel(np.concatenate([x, xt])[:, : design.columns], scale)
     function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
     y = function + noise * rng.normal(size=len(k))
-    n = len(x)
+    n, beyond = len(x), design.include_noise * noise**2
     weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])
-    best = y[:n] @ weights, np.sqrt(1 - np.sum(weights * k[:n, n:], axis=0) + noise**2)
+    best = y[:n] @ weights, np.sqrt(np.maximum(1 - np.sum(weights * k[:n, n:], axis=0), 0.0) + beyond + 1e-12)
     reg = npax.NeuralProcessRegressor(model).fit(x, y[:n])
-    reports = (score_report(y[n:], *found) for found in (reg.predict(xt, return_std=True), best))
+    ours = reg.predict(xt, return_std=True, include_noise=design.include_noise)
+    truth = y[n:] if design.include_noise else function[n:]
+    reports = (score_report(truth, *found) for found in (ours, best))
     return [[report[name] for name in ("crps", "coverage", "rmse")] for report in reports]
 
 

@@ -258,7 +258,7 @@ def test_land_hides_the_field_only_where_the_ocean_is_observed(
     table = pd.read_csv(observations)
     table.assign(lon=table["lon"] + lon, lat=table["lat"] + 20).to_csv(observations, index=False)
     grid = xr.Dataset(
-        {"temp": (("lat", "lon"), [[1.0, 2.0], [2.0, 1.0]])}, {"lat": [20.0, 22.0], "lon": [lon, lon + 2]}
+        {"temp": (("lat", "lon"), [[1.0, 2.0], [2.0, np.nan]])}, {"lat": [20.0, 22.0], "lon": [lon, lon + 2]}
     )
     grid.to_netcdf(tmp_path / "grid.nc")
     drawn = []

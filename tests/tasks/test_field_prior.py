@@ -103,7 +103,7 @@ def test_moved_gaps_hide_what_is_seen(pictures):
 
 
 def test_clear_errors(pictures):
-    with pytest.raises(ValueError, match="`side` must be at least 16 pixels, got 8"):
+    with pytest.raises(ValueError, match="`side` must be a whole number, at least 16; got 8"):
         FieldPrior(8)
     with pytest.raises(ValueError, match="shorter side of the pictures, 12; got 13"):
         MovedGapsTask(pictures.y, pictures.seen, 13)

@@ -249,14 +249,18 @@ def _closed(picture, axis):
 
 
 def _warn_of_no_gaps(values, name):
-    """Warns where nothing is to be filled, perhaps since a number stands for what is missing."""
+    """Warns where nothing is to be filled, perhaps since a number, far from all others, stands for what is missing."""
     if not values.size or not np.isfinite(values).all():
         return
-    ends = [(end, np.count_nonzero(values == end)) for end in (values.min(), values.max())]
-    mark, count = max(ends, key=lambda end: end[1])
-    doubt = f" Does {mark:g}, which is there {count:,} times, stand for what is missing?" if count > 1 else ""
-    where = f" Make it NaN: `field.where(field != {mark:g})`." if doubt else ""
-    warn(f"No pixel of {name!r} is NaN: nothing is filled.{doubt}{where}")
+    doubt, values = "", np.asarray(values, np.float64)
+    for mark in (values.min(), values.max()):
+        others = values[values != mark]
+        if others.size and np.abs(others - mark).min() > np.ptp(others):
+            doubt = (
+                f" Does {mark:g}, which is there {values.size - others.size:,} times, stand for what is missing? Then "
+                f"make it NaN: `field.where(field != {mark:g})`."
+            )
+    warn(f"No pixel of {name!r} is NaN: nothing is filled.{doubt}")
 
 
 def _check_scale(picture):
