@@ -85,12 +85,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     from lattices of 64 to 400; with noise as strong as the field 89 %. At the very places of observations strong noise
     is taken for a rough field, and fewer new observations in the plane are held: 86 % from 60 points with noise a third
     of the field, 66 % with noise as strong, 93 and 86 % from 200; a tenth of the box beside them 95 %. Intervals of the
-    noiseless function are too narrow there likewise. Columns are features of a smooth function, not hundreds of
-    covariates; leave out those without effect: beside 150 places in the plane one costs a quarter of CRPS. What varies
-    by less than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and
-    add it to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function.
-    Columns in another order, or `-y`, get answers that differ a little, for the network has learned such symmetries,
-    not been given them (`npax.Symmetrised` averages over some).
+    noiseless function are too narrow there likewise, and elsewhere too wide where noise is strong: 97 % hold where it
+    is 0.3 of the field, nearly all where it is as strong, for a part of the noise might be a field of short range.
+    Columns are features of a smooth function, not hundreds of covariates; leave out those without effect: beside 150
+    places in the plane one costs a quarter of CRPS. What varies by less than about a hundredth of the standard
+    deviation of `y` is not resolved: take a strong trend off first, and add it to the predictions. Intervals cover new
+    observations; pass `include_noise=False` for the noiseless function. Columns in another order, or `-y`, get answers
+    that differ a little, for the network has learned such symmetries, not been given them (`npax.Symmetrised` averages
+    over some).
     """
 
     def __init__(
@@ -214,6 +216,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         where they are 1,100; 1, 4, 16 or a multiple of 64 samples are drawn, and those asked for are returned. Of the
         tiled strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows. The
         estimator's `progress` shows a bar.
+
+        **Pitfall:** samples of the noiseless function are jagged where noise is strong (`npax.inference.covariance` has
+        figures): means over a region are right, extremes too far out.
 
         **Raises** `ValueError` in tiles for models of counts, classes and whatever else may not be any real number:
         samples in tiles are Gaussian.
