@@ -69,9 +69,10 @@ def _unit(prediction):
 def _covariance(predictor, x, prediction, unit, include_noise):
     """In squares of `unit [dy]`."""
     dy = prediction.mean.shape[1]
-    _, first, rows = np.unique(predictor.coordinates.positions(x), axis=0, return_index=True, return_inverse=True)
+    positions, first, rows = np.unique(
+        predictor.coordinates.positions(x), axis=0, return_index=True, return_inverse=True
+    )
     n, rows = len(first), rows.reshape(-1)  # a function has one value at each place
-    positions = predictor.coordinates.positions(x[first])
     responses = np.zeros((n, n, dy))
     with Progress("Covariances", n, shown=predictor.progress) as bar:
         for j in range(n):
