@@ -48,13 +48,14 @@ def refuse_latitude_first(x: Sequence[Hashable]) -> None:
         raise ValueError(f'With `coords="latlon"`, longitude comes first, then latitude; got {[*x]}.')
 
 
-def advice_of_range(x: Sequence[Hashable], places: np.ndarray, outside: Callable[[np.ndarray], np.ndarray]) -> str:
-    """A sentence where longitudes of targets `[n d]` outside of the observations are of another range: less or more by
-    360 degrees they lie among them."""
+def advice_of_range(
+    x: Sequence[Hashable], places: np.ndarray, far: np.ndarray, outside: Callable[[np.ndarray], np.ndarray]
+) -> str:
+    """A sentence where longitudes of targets `[n d]` are of another range than those of the observations: some that are
+    `far [n]`, `outside` of these, lie among them when moved by 360 degrees."""
     column = next((i for i, name in enumerate(x) if str(name).lower() in LONGITUDE), None)
-    if column is None or not len(places):
+    if column is None:
         return ""
-    far = outside(places)
     for turn in (-360.0, 360.0):
         moved = places.copy()
         moved[:, column] += turn

@@ -1,6 +1,11 @@
 """Targets beyond what the observations say something about."""
 
+from collections.abc import Callable, Hashable, Sequence
+
+import numpy as np
+
 from ..warn import warn
+from .degrees import advice_of_range
 
 
 class Extrapolation(UserWarning):
@@ -14,13 +19,20 @@ class Extrapolation(UserWarning):
     """
 
 
-def warn_of_extrapolation(far: int, n: int, about: str = "", advice: str = "") -> None:
-    """Warns where `far` is not zero, of `n` targets; ends with `advice`, if there is any."""
-    if far:
+def warn_of_extrapolation(
+    outside: Callable[[np.ndarray], np.ndarray], places: np.ndarray, names: Sequence[Hashable], total: int | None = None
+) -> None:
+    """Warns where `outside` says so of targets at `places [n d]`, which are all or some of `total`; `names`: of their
+    columns, if they have any."""
+    far = outside(places)
+    count = int(far.sum())
+    if count:
+        n, about = (len(places), "") if total is None else (total, "About ")
         warn(
-            f"{about}{far:,} of {n:,} targets lie outside the observations by more than half of their half-width. "
-            "Intervals are too narrow there: of the shipped model, at twice the half-width from the middle, 95 % "
-            "intervals hold 88 % of new observations, of smooth fields 67 %. Predict nearer to the observations, or do "
-            f"not rely on the standard deviations of these targets.{advice}",
+            f"{about}{round(count / len(places) * n):,} of {n:,} targets lie outside the observations by more than "
+            "half of their half-width. Intervals are too narrow there: of the shipped model, at twice the half-width from "
+            "the middle, 95 % intervals hold 88 % of new observations, of smooth fields 67 %. Predict nearer to the "
+            "observations, or do not rely on the standard deviations of these targets."
+            + advice_of_range(names, places, far, outside),
             Extrapolation,
         )

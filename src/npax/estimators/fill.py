@@ -101,7 +101,7 @@ def fill_gaps(
     xr = xarray()
     field, name = _chosen(field, y)
     dims = list(picture_dims(field) if dims is None else dims)
-    if dims == [] or len(field.dims) < 2:
+    if len(field.dims) < 2:
         raise ValueError(
             f"`field` must have at least two dimensions, got {list(field.dims)}: npax.interpolate fills a series."
         )

@@ -22,7 +22,7 @@ from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
 from .dates import refuse_dates_in
-from .degrees import advice_of_range, refuse_latitude_first, warn_of_degrees
+from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing
@@ -218,7 +218,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         estimator's `progress` shows a bar.
 
         **Pitfall:** samples of the noiseless function are jagged where noise is strong (`npax.inference.covariance` has
-        figures): means over a region are right, extremes too far out.
+        figures): means over a region are about right, extremes too far out.
 
         **Raises** `ValueError` in tiles for models of counts, classes and whatever else may not be any real number:
         samples in tiles are Gaussian.
@@ -286,12 +286,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return X
 
     def _warn_of_far(self, X, n=None):
-        """Warns of targets outside; `X` are all, or some of `n`."""
-        far = int(self._outside(X).sum())
-        if far:
-            advice = advice_of_range(self._names, X, self._outside)
-            total, about = (len(X), "") if n is None else (n, "About ")
-            warn_of_extrapolation(round(far / len(X) * total), total, about, advice)
+        warn_of_extrapolation(self._outside, X, self._names, n)
 
     def _outside(self, X) -> np.ndarray:
         """Which places lie so far outside the observations that intervals are too narrow there, `[n]`."""

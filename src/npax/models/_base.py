@@ -30,8 +30,8 @@ class AbstractNeuralProcess(eqx.Module):
     maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the
     prior.
 
-    Gradients are those of reverse mode (`jax.grad`, and of these again `jax.jacrev`); forward mode (`jax.jvp`, and so
-    `jax.hessian`) is not there for most models.
+    Gradients are those of reverse mode (`jax.grad`; of most models once more, by `jax.jacrev` of it); forward mode
+    (`jax.jvp`, and so `jax.hessian`) is not there for most.
 
     Weights and data of 16 bits are taken too (`jax.tree.map` casts a model's arrays); sums over a context are of
     float32 all the same, but those of linear attention, which in float16 overflow beyond 65,504 points.

@@ -54,7 +54,7 @@ def fit_and_keep_best(
         nonlocal best, lowest
         step, loss = min(validation[-1][0] + every, steps), float(_mean(model, held_out, objective, together))
         validation.append((step, loss))
-        if loss < lowest or math.isnan(lowest) > math.isnan(loss):
+        if loss < lowest or (math.isnan(lowest) and not math.isnan(loss)):
             best, lowest = Finetuned(model, step, validation), loss
 
     fit(
