@@ -30,9 +30,9 @@ def warn_of_extrapolation(
         n, about = (len(places), "") if total is None else (total, "About ")
         warn(
             f"{about}{round(count / len(places) * n):,} of {n:,} targets lie outside the observations by more than "
-            "half of their half-width. Intervals are too narrow there: of the shipped model, at twice the half-width from "
-            "the middle, 95 % intervals hold 88 % of new observations, of smooth fields 67 %. Predict nearer to the "
-            "observations, or do not rely on the standard deviations of these targets."
+            "half of their half-width. Intervals are too narrow there: of the shipped model, at twice the half-width "
+            "from the middle, 95 % intervals hold 88 % of new observations, of smooth fields 67 %. Predict nearer to "
+            "the observations, or do not rely on the standard deviations of these targets."
             + advice_of_range(names, places, far, outside),
             Extrapolation,
         )
