@@ -50,8 +50,19 @@ def test_a_folder_is_held_by_one_at_a_time(tmp_path):
 
 def write(path: Path, text: str) -> None:
     with replaced(path) as partial:
-        assert partial.suffix == path.suffix and partial.parent == path.parent
+        assert partial.suffix == path.suffix and partial.parent == path.resolve().parent
         partial.write_text(text)
+
+
+@pytest.mark.parametrize("way", [write, lambda path, text: write_atomically(path, text.encode())])
+def test_what_a_link_leads_to_is_replaced(way, tmp_path):
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "latest.txt"
+    link.symlink_to(tmp_path / "disk" / "map.txt")
+    for text in ("old", "new"):
+        way(link, text)
+        assert link.is_symlink() and (tmp_path / "disk" / "map.txt").read_text() == text
+    assert [p.name for p in (tmp_path / "disk").iterdir()] == ["map.txt"]
 
 
 def test_a_file_is_replaced_whole_and_its_folder_made(tmp_path):

@@ -25,6 +25,7 @@ def is_remote(path: str | Path) -> bool:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
+    path = path.resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex}")
     try:
@@ -72,6 +73,7 @@ def held(folder: Path) -> Iterator[None]:
 def replaced(path: Path) -> Iterator[Path]:
     """Where to write a file or a folder that then takes the place of `path`; whatever stops it leaves there what was
     there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
+    path = path.resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
     names = re.compile(rf"{re.escape(path.stem)}\.partial-([\w-]*){re.escape(path.suffix)}")
     for leftover in path.parent.iterdir():
