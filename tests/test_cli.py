@@ -143,6 +143,17 @@ def test_values_that_are_no_numbers_are_not_scored(observations, weights, tmp_pa
     assert np.isfinite(pd.read_csv(out)["temp_mean"]).all()
 
 
+def test_scores_on_what_was_given_are_no_test_and_told(observations, weights, tmp_path):
+    own = pd.read_csv(observations)
+    others = own.head(5).assign(temp=own.temp.head(5) + 1)
+    pd.concat([own.head(7), others]).to_csv(tmp_path / "points.csv", index=False)
+    result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv")
+    assert "scores on 12 values" in result.output and "7 of them are observations" in result.output, result.output
+    others.to_csv(tmp_path / "points.csv", index=False)
+    result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv")
+    assert "scores on 5 values" in result.output and "of them" not in result.output, result.output
+
+
 def test_grids_with_values_of_their_own_are_scored_as_points_are(observations, weights, tmp_path):
     """Whatever the order of their dimensions."""
     points = pd.DataFrame({"lon": [0.5, 0.5, 1.5, 1.5], "lat": [1.0, 2.0, 1.0, 2.0], "temp": [1.0, np.nan, 3.0, 4.0]})

@@ -114,7 +114,7 @@ def test_the_options_are_those_of_the_library(field, weights, tmp_path):
 
 def test_wrong_input(field, weights, tmp_path):
     refused(run("fill", field, "--y", "sst"), "Say what to write")
-    xr.load_dataset(field).assign(ice=1.0).to_netcdf(tmp_path / "two.nc")
+    xr.load_dataset(field).assign(ice=lambda file: file.sst).to_netcdf(tmp_path / "two.nc")
     refused(run("fill", tmp_path / "two.nc", "-o", tmp_path / "o.nc"), "Say by --y", "sst, ice")
     refused(run("fill", field, "-o", tmp_path / "o.nc", "--dims", "lat", "depth"), "depth")
     refused(run("fill", field, "--y", "ice", "-o", tmp_path / "o.nc"), "no variable 'ice'", "sst")

@@ -12,6 +12,13 @@ def floats(a: Any) -> np.ndarray:
     return np.ma.filled(np.ma.asarray(a, np.float64), np.nan)
 
 
+def with_nan(a: Any) -> Any:
+    """A table or column of pandas' with NaN for each `pandas.NA` among objects, which NumPy does not know."""
+    kinds = np.ravel(np.asarray(getattr(a, "dtypes", ()), object))
+    of_objects = hasattr(a, "notna") and any(getattr(kind, "kind", "") == "O" for kind in kinds)
+    return a.where(a.notna(), np.nan) if of_objects else a
+
+
 def refuse_complex(*arrays: Any) -> None:
     """**Raises** `TypeError` where one is of complex numbers, which would lose a part in silence."""
     if any(np.iscomplexobj(a) for a in arrays):

@@ -11,6 +11,7 @@ from laws import BIASES, normal, on_lattice
 
 import npax
 from npax.attention import TokenAttention
+from npax.attention.rotary import cos_sin
 
 
 @pytest.fixture
@@ -62,6 +63,11 @@ def test_angles_of_many_turns_keep_their_accuracy():
     near = x[np.abs(x) < 5][:, None]
     slope = jax.jit(jax.vmap(jax.grad(lambda x: turned(rotary, jnp.array([[[1.0, 0.0]]]), x[None])[0, 0, 1])))(near)
     assert np.abs(np.asarray(slope) - np.cos(near.astype(np.float64))).max() < 1e-5
+
+
+def test_cosines_of_no_matter_which_angle_are_bounded():
+    angle = jnp.asarray([1e6, -1e8, 1e9, -1e15, 3e38], jnp.float32)
+    assert all(np.abs(np.asarray(turn)).max() <= 1 + 1e-5 for turn in jax.jit(cos_sin)(angle))
 
 
 def test_scan_equals_dense_on_turned_products(rotary, getkey):

@@ -1,6 +1,7 @@
 """Fields with gaps: xarray in, xarray out."""
 
 import functools
+import re
 import sys
 import threading
 from inspect import unwrap
@@ -150,7 +151,7 @@ def test_time_is_no_side_of_a_picture(field, model):
     ("dims", "attrs", "picture"),
     [
         (("lat", "lon", "band"), {}, ("lat", "lon")),
-        (("time", "Longitude", "LATITUDE", "depth"), {}, ("Longitude", "LATITUDE")),
+        (("time", "Longitude", "LATITUDE", "depth"), {}, ("LATITUDE", "Longitude")),
         (("y", "x", "band"), {}, ("y", "x")),
         (("i", "j", "k"), {"i": {"units": "degrees_north"}, "j": {"standard_name": "longitude"}}, ("i", "j")),
         (("i", "j", "k"), {"i": {"axis": "Y"}, "j": {"standard_name": "projection_x_coordinate"}}, ("i", "j")),
@@ -167,6 +168,46 @@ def test_a_picture_is_a_map_wherever_one_is_found(coordinates, dims, attrs, pict
         axes = {dim: (dim, np.arange(size), attrs.get(dim, {})) for dim, size in field.sizes.items()}
         field = field.assign_coords(axes)
     assert picture_dims(field) == picture
+
+
+def test_a_map_is_filled_the_same_whichever_side_comes_first(field, model):
+    for given in (field, field[0]):
+        turned = given.transpose(..., "lon", "lat")
+        xr.testing.assert_identical(
+            npax.fill_gaps(turned, model=model), npax.fill_gaps(given, model=model).transpose(*turned.dims)
+        )
+
+
+@pytest.mark.parametrize("first", [354, 174])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_the_remedy_for_longitudes_that_begin_anew(first, ordered, field, model):
+    """In the order of the map, or in that of their numbers, as a part of a file from 0 to 360 is across Greenwich."""
+    anew = field.assign_coords(
+        lon=(first + np.arange(12.0)) % 360 if first > 180 else (first + 180 + np.arange(12.0)) % 360 - 180
+    )
+    broken = anew if ordered else anew.sortby("lon")
+    with pytest.raises(ValueError, match="not evenly spaced") as refused:
+        npax.fill_gaps(broken, model=model)
+    remedy = re.search(r"`(field\.assign_coords.*?)`\.", str(refused.value))[1]
+    found = npax.fill_gaps(eval(remedy, {"field": broken}), model=model).sst_mean
+    expected = npax.fill_gaps(field, model=model).sst_mean
+    assert np.allclose(np.diff(found.lon), 1) and np.allclose(found, expected, equal_nan=True)
+
+
+def test_of_a_file_the_field_is_filled_and_what_it_refers_to_is_kept(field, model):
+    """As by the conventions for climate and forecast (CF)."""
+    single = field.astype(np.float32).assign_attrs(grid_mapping="crs")
+    file = xr.Dataset({"sst": single, "crs": 0, "qc": ("time", [1, 0, 1])})
+    for given in (file, file.set_coords("crs"), file.set_coords("crs").sst):
+        filled = npax.fill_gaps(given, model=model)
+        assert set(filled.data_vars) == {"sst_mean", "sst_std"} and "crs" in filled.coords
+        assert all(part.attrs["grid_mapping"] == "crs" and part.dtype == np.float32 for part in filled.values())
+    alone = npax.fill_gaps(file.sst, model=model)
+    assert all("grid_mapping" not in part.attrs for part in alone.values())
+    lazy = npax.fill_gaps(file.chunk(time=1), model=model)
+    assert lazy.sst_mean.dtype == np.float32 and lazy.compute().drop_vars("crs").equals(alone)
+    with pytest.raises(ValueError, match="`y` must name the variable to fill; the dataset has 'sst', 'other'"):
+        npax.fill_gaps(xr.Dataset({"sst": single, "other": single}), model=model)
 
 
 def test_a_stack_of_bands_is_filled_band_by_band(field, model):
@@ -188,16 +229,6 @@ def test_months_and_rounded_coordinates_are_even(field, model):
         npax.fill_gaps(
             section.assign_coords(time=np.array(["2020-01-31", "2020-02", "2020-03"], "M8[ns]")), model=model
         )
-    anew = field.assign_coords(lon=(354 + np.arange(12)) % 360.0)
-    across = field.assign_coords(lon=(354 + np.arange(12)) % 360.0 - 180)
-    for broken in (anew, across):
-        with pytest.raises(
-            ValueError, match=r"begin anew go on in `field\.assign_coords\(lon=numpy\.unwrap\(field\.lon, "
-        ):
-            npax.fill_gaps(broken, model=model)
-        mended = broken.assign_coords(lon=np.unwrap(broken.lon, period=360))
-        found, expected = (npax.fill_gaps(given, model=model).sst_mean for given in (mended, field))
-        assert np.allclose(np.diff(found.lon), 1) and np.allclose(found, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["lon", "x"])

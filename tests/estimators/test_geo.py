@@ -184,11 +184,21 @@ def test_gridded_observations_with_gaps(small, truth):
     lon, lat = np.meshgrid(LON, LAT)
     values = np.where((lon + lat) % 3 < 1, np.nan, lon)
     field = xr.DataArray(values, {"lat": LAT, "lon": LON}, ("lat", "lon"), name="temp", attrs={"units": "K"})
-    with pytest.warns(npax.estimators.DroppedRows):
-        out = interpolate(field, {"lat": LAT, "lon": LON}, small, y=None)
-        from_dataset = interpolate(field.to_dataset(), {"lat": LAT, "lon": LON}, small)
+    out = interpolate(field, {"lat": LAT, "lon": LON}, small, y=None)  # without a warning: gaps are no rows
+    from_dataset = interpolate(field.to_dataset(), {"lat": LAT, "lon": LON}, small)
     assert np.isfinite(out["temp_mean"]).all() and out["temp_mean"].attrs["units"] == "K"
     xr.testing.assert_allclose(out, from_dataset)
+
+
+def test_marks_of_pandas_are_missing_values(table, small):
+    where = pd.DataFrame({"lon": [1.0], "lat": [45.0]})
+    given = table.assign(temp=table.temp.astype(object).where(table.index != 3, pd.NA))
+    with pytest.warns(npax.estimators.DroppedRows, match="1 of"):
+        found = interpolate(given, where, small)
+    assert found.equals(interpolate(table.drop(index=3), where, small))
+    nowhere = table.assign(lon=table.lon.astype(object).where(table.index != 3, pd.NA))
+    with pytest.raises(ValueError, match=r"NaN or infinity in 1 of .* rows \(columns 'lon'\)"):
+        interpolate(nowhere, where, small)
 
 
 def test_times_that_x_does_not_name_are_repeats_and_told(small):

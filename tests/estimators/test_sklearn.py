@@ -286,6 +286,19 @@ def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeyp
     assert {name: type(found) for name, found in reg._predictors.items()} == {"exact": module.Exact, "tiled": tiled}
 
 
+def test_marks_of_pandas_are_missing_values(reg, data):
+    X, y, Xs = data
+    marked = pd.Series(y).astype(object).where(np.arange(len(y)) > 1, pd.NA)
+    with pytest.warns(DroppedRows, match="2 of 60 rows"):
+        found = clone(reg).fit(X, marked).predict(Xs)
+    assert np.array_equal(found, clone(reg).fit(X[2:], y[2:]).predict(Xs))
+    columns = pd.DataFrame(X).add_prefix("x").astype(object)
+    assert np.array_equal(clone(reg).fit(columns, y).predict(columns), clone(reg).fit(X, y).predict(X))
+    columns.iloc[5, 0] = pd.NA
+    with pytest.raises(ValueError, match="columns 'x0'"):
+        clone(reg).fit(columns, y)
+
+
 def test_missing_values_are_counted_or_refused(reg, data):
     X, y, Xs = data
     clean = clone(reg).fit(X[2:], y[2:]).predict(Xs)

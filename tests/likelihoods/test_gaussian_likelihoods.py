@@ -49,6 +49,19 @@ def test_shapes_and_log_density_are_those_of_independent_normals(likelihood, get
     assert reference.relative(log_prob(d, y), gaussian.logpdf(np.asarray(y)).sum(axis=-1)) < 1e-5
 
 
+@pytest.mark.parametrize("raw", [-20.0, 0.0, 300.0])
+@pytest.mark.parametrize("likelihood", [FunctionAndNoise(1), JointGaussian(1, 2)], ids=lambda kind: type(kind).__name__)
+def test_standard_deviations_in_float16_are_those_of_float32(likelihood, raw):
+    @jax.jit
+    def std(raw):
+        found = marginals(likelihood(raw))
+        return getattr(found, "observation", found).scale
+
+    raw = jnp.full((1, likelihood.size), raw, jnp.float16)
+    assert std(raw).dtype == jnp.float16
+    assert np.allclose(std(raw), std(raw.astype("float32")), rtol=2e-3)
+
+
 def test_the_standard_deviations_are_softplus_above_the_floor(getkey):
     raw = normal(getkey(), (5, 6))
     mean, spread, noise = np.split(np.asarray(raw, np.float64), 3, axis=-1)

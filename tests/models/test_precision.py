@@ -13,6 +13,7 @@ from npax.blocks import standardise
 from npax.blocks.set_conv import Grid
 from npax.matmul import summed_over_tasks
 from npax.models import TNPA
+from npax.models.tnp_kr_spectral import periodogram
 from npax.objectives import nll, suited
 from npax.task import Task
 
@@ -111,6 +112,36 @@ def test_sums_over_many_are_as_exact_as_those_over_few(model, kind, n, rng):
         short, exact = mean(model, x, y), mean(*cast((cast(model, kind), x, y), "float32"))
     error = np.abs(np.asarray(short, float) - np.asarray(exact, float)).max()
     assert error < 10 * float(jnp.finfo(kind).eps) * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_the_spectrum_of_many_points_is_that_of_float32(kind):
+    x = jnp.linspace(-2, 2, 300)[:, None].astype(kind)
+    y = jnp.sin(5 * x.astype("float32")).astype(kind)
+    read = eqx.filter_jit(lambda *of: periodogram(*of, jnp.ones(300, bool), length=10.0, frequencies=30))
+    short, exact = read(x, y), read(x.astype("float32"), y.astype("float32"))
+    assert short.dtype == kind
+    assert np.abs(np.asarray(short, float) - np.asarray(exact, float)).max() < 4 * float(jnp.finfo(kind).eps)
+
+
+@pytest.mark.parametrize("name", ["convcnp", "grid-convcnp"])
+def test_convolutions_have_gradients_in_float16(name, rng):
+    model = MODELS[name](jr.key(0))
+    shapes = [(5, model.dx), (5, model.likelihood.dy), (4, model.dx), (4, model.likelihood.dy)]
+    task = Task.of(*(jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes))
+    gradient = eqx.filter_jit(eqx.filter_grad(lambda both: nll(*both)))
+    with jax.numpy_dtype_promotion("standard"):
+        short, exact = gradient(cast((model, task), "float16")), gradient((model, task))
+    largest = max(np.abs(g).max() for g in jax.tree.leaves(exact))
+    for found, true in zip(*map(jax.tree.leaves, (short, exact)), strict=True):
+        assert np.abs(np.asarray(found, float) - np.asarray(true, float)).max() < 0.05 * largest
+
+
+def test_the_bootstrap_in_x64():
+    with jax.enable_x64(), jax.numpy_dtype_promotion("strict"):
+        model = cast(MODELS["bnp"](jr.key(0)), "float64")
+        x, y = (jax.ShapeDtypeStruct((5, n), np.float64) for n in (model.dx, model.likelihood.dy))
+        assert eqx.filter_eval_shape(lambda x, y: model(x, y, x).mean, x, y).dtype == np.float64
 
 
 def test_norms_of_large_numbers_in_float16():

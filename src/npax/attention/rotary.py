@@ -19,8 +19,8 @@ class RotaryCoordinates(eqx.Module):
 
     **Shapes:** `w [heads d/2 dx]`; fewer coordinates than `dx` are read as padded with zeros.
     **Good values:** 0.5 to 24 radians per unit for coordinates in [-2, 2].
-    **Pitfalls:** float32 angles lose accuracy as |x| grows, and products of those beyond 1e8 overflow: centre the
-    coordinates first. Equal differences look alike wherever they are, but those that are longer than any in training
+    **Pitfalls:** float32 angles lose accuracy as |x| grows, and beyond 1e7 mean nothing: centre the coordinates
+    first. Equal differences look alike wherever they are, but those that are longer than any in training
     look like nothing that was seen: where half of the points lie far from the others (`npax bench bimodal`), PERF and
     DKA, which have nothing else to tell far from near, are 0.57 and 0.64 above the Bayes floor, not 0.21 and 0.20.
     """
@@ -64,6 +64,7 @@ def cos_sin(angle: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"], Floa
     """
     turns = jnp.round(angle * (0.5 / jnp.pi))
     half = 0.5 * ((angle - turns * 6.28125) - turns * 0.0019353071795864769)  # 2 pi in two parts
+    half = jnp.clip(half, -1.6, 1.6)  # of angles of which no digit is known, too
     h2 = jnp.square(half)
     sin = half * _horner(h2, (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800, 1 / 6227020800))
     cos = _horner(h2, (1.0, -1 / 2, 1 / 24, -1 / 720, 1 / 40320, -1 / 3628800, 1 / 479001600))

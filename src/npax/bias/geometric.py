@@ -22,7 +22,8 @@ class GeometricRBFBias(AbstractBias):
     exponential of its own: errors stay below $10^{-6}$ in float32.
 
     **Good values:** `bases=6`, `sharpness=0.25`: widths from 1.4 down to 0.04 for coordinates in [-2, 2].
-    **Pitfalls:** gradients are of reverse mode, once; for second derivatives take `DenseAttention` with a `KernelBias`.
+    **Pitfalls:** gradients are of reverse mode; second derivatives by `jax.jacrev(jax.grad(...))`, not `jax.hessian`
+    (for which take a `KernelBias`).
     """
 
     a: Float[Array, "heads bases"]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..wide import wide
 from .unet import double, halve
 
 EMPTY = 1e-7
@@ -28,11 +29,12 @@ def pyramid(y: Float[Array, "*side dy"], share: Float[Array, "*side 1"], levels:
     `share`, from 0 to 1: how much of each cell is seen; where it is zero `y` counts for nothing, but must be finite.
     The sides must be multiples of 2 to the power `levels - 1`. **Cost:** O(nodes).
     """
+    kind, share, y = y.dtype, *(a.astype(wide(a.dtype)) for a in (share, y))
     sums = [(share, share * y, share * jnp.square(y))]
     for _ in range(levels - 1):
         share, first, second = sums[-1]
         sums.append((halve(share), halve(first), halve(second)))
-    return [_level(*each) for each in sums]
+    return [Level(*(part.astype(kind) for part in _level(*each))) for each in sums]
 
 
 def _level(share, first, second):

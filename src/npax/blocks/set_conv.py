@@ -120,7 +120,8 @@ class SetConv(eqx.Module):
             spread = (weights[:, axis, :, None] * spread[:, None, :]).reshape(n, grid.side * spread.shape[1])
         sums = (weights[:, 0].T @ spread).reshape(*dx * (grid.side,), 1 + y.shape[1])
         density, total = sums[..., :1], sums[..., 1:]
-        return density, total / (density + EMPTY)
+        precise = wide(sums.dtype)  # the gradient of a quotient has squares
+        return density, (total.astype(precise) / (density.astype(precise) + EMPTY)).astype(sums.dtype)
 
     def read(
         self, grid: Grid, origin: Float[Array, " dx"], h: Float[Array, "*side size"], x: Float[Array, "n dx"]

@@ -11,7 +11,7 @@ from .predict import Coords, Noise
 def fill(
     field: Annotated[Path, typer.Argument(help="The field with gaps (NaN): .nc or .zarr.", show_default=False)],
     y: Annotated[
-        str | None, typer.Option(help="The variable to fill.", show_default="the only one of the file")
+        str | None, typer.Option(help="The variable to fill.", show_default="the only one of two dimensions and more")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="What to write: .nc or .zarr.", show_default=False)
@@ -121,7 +121,10 @@ def _north_and_east(field, dims):
 
 
 def _only(dataset, path):
-    names = list(map(str, dataset.data_vars))
+    from ..estimators.fill import fields_of
+
+    names = fields_of(dataset)
     if len(names) != 1:
-        raise ValueError(f"Say by --y which variable of '{path}' to fill; it has: {', '.join(names) or 'none'}.")
-    return names[0]
+        there = ", ".join(map(str, dataset.data_vars)) or "none"
+        raise ValueError(f"Say by --y which variable of '{path}' to fill; it has: {there}.")
+    return str(names[0])

@@ -139,7 +139,7 @@ def predict(
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # a grid for a store may be larger than memory
-            _score(prediction, target, y, noise)
+            _score(prediction, target, y, noise, table[[*x, y]])
 
 
 def _strategy(prediction, y):
@@ -159,12 +159,12 @@ def _thinned(prediction, most=4_000_000):
     return prediction.isel({d: slice(None, None, min(max(step, 1), max(n - 1, 1))) for d, n in sizes.items()})
 
 
-def _score(prediction, target, y, noise):
+def _score(prediction, target, y, noise, observed):
     """Prints the scores where the places came with values of their own; without `noise` they are the function's."""
     if y not in target:
         return
     from ..metrics import score_report
-    from .tables import of_numbers
+    from .tables import as_table, of_numbers
 
     mean, std = (prediction[f"{y}_{moment}"] for moment in ("mean", "std"))
     try:
@@ -182,3 +182,7 @@ def _score(prediction, target, y, noise):
         scores = score_report(truth[known], mean[known], std[known])
         taken = "" if noise else " (taken for the function's own, without noise)"
         err.print(f"scores on {known.sum():,} values{taken}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))
+        names = list(observed)
+        given = as_table(target, names)[names].astype(float).merge(observed.dropna().drop_duplicates(), on=names)
+        if len(given):
+            err.print(f"{len(given):,} of them are observations that the prediction was made from: no test of it.")

@@ -19,7 +19,7 @@ from ..training import finetune_pictures
 from ..warn import warn
 from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
-from .grid import moment_attributes, refuse_taken, require, xarray
+from .grid import MAPPING, moment_attributes, refuse_taken, require, xarray
 from .likelihood import warn_of_noise
 from .missing import refuse_marks, refuse_undecoded
 from .scale import warn_of_no_scale
@@ -63,11 +63,11 @@ def fill_gaps(
 
     **Arguments:**
 
-    - `field`: a DataArray, or a Dataset with the variable `y` (or only one), on an evenly spaced grid. Chunked by dask
-      it is filled lazily, a picture at a time, under any scheduler. Several variables take a call each; `xarray.merge`
-      joins them.
-    - `dims`: the two dimensions of a picture; default: both, or of more those of a map (longitude and latitude, or x
-      and y, by their names, units, standard names or axes), or else the last two that are not of time.
+    - `field`: a DataArray, or a Dataset with the variable `y` (or only one of two dimensions and more), on an evenly
+      spaced grid. Chunked by dask it is filled lazily, a picture at a time, under any scheduler. Several variables take
+      a call each; `xarray.merge` joins them.
+    - `dims`: the two dimensions of a picture, down and across; default: those of a map (latitude and longitude, or y
+      and x, by their names, units, standard names or axes), or else both, or of more the last two that are not of time.
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
     - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
@@ -77,8 +77,8 @@ def fill_gaps(
     - `mirrored`: see `npax.inference.fill`, whose cost this has for each picture.
 
     **Returns** a Dataset on the dimensions and coordinates of `field`, whose variables carry its attributes, units
-    included. There are means and standard deviations at all pixels: at those that are seen, of another observation
-    there. Pictures of which nothing is seen stay NaN.
+    included, in its precision, float32 at least. There are means and standard deviations at all pixels: at those that
+    are seen, of another observation there. Pictures of which nothing is seen stay NaN.
 
     **Pitfalls:** distances are counted in pixels, whatever the coordinates say: on a grid of longitudes and latitudes
     that reaches far to the north a pixel is not the same width everywhere. (Longitudes that go round the globe do so
@@ -99,6 +99,7 @@ def fill_gaps(
     """
     true_or_false(include_noise=include_noise, mirrored=mirrored, progress=progress)
     xr = xarray()
+    given = field
     field, name = _chosen(field, y)
     dims = list(picture_dims(field) if dims is None else dims)
     if len(field.dims) < 2:
@@ -127,6 +128,7 @@ def fill_gaps(
     closed = [axis for axis, ring in enumerate(rings) if ring.repeated]
     beyond = [(min(ROUND, ring.pixels // 2),) * 2 for ring in rings]
     inside = tuple(slice(width, -width or None) for width, _ in beyond)
+    kept = np.result_type(field.dtype, np.float32)
     attrs = dict(field.attrs)  # not the field, which each lazy task would carry
     with Progress("filling", field.size, shown=progress and not lazy) as bar:
 
@@ -139,7 +141,7 @@ def fill_gaps(
             share = picture.size / max(padded.size, 1)
             found = fill(net, padded, mirrored=mirrored, advance=lambda pixels: bar.advance(share * pixels))
             mean, std = (functools.reduce(_closed, closed, a[inside]) for a in (found.mean, found.std(include_noise)))
-            return mean, std
+            return mean.astype(kept), std.astype(kept)
 
         mean, std = xr.apply_ufunc(
             moments,
@@ -148,7 +150,7 @@ def fill_gaps(
             output_core_dims=[dims, dims],
             vectorize=True,
             dask="parallelized",
-            output_dtypes=[np.float64, np.float64],
+            output_dtypes=[kept, kept],
         )
     if field.chunks and not lazy:
         mean, std = mean.chunk(), std.chunk()
@@ -156,16 +158,23 @@ def fill_gaps(
     for kind, part in (("mean", mean), ("std", std)):
         part.attrs = moment_attributes(kind, name, attrs)
     named = str(model) if isinstance(model, str | Path) else ""
-    return xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
+    filled = xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
+    mapping = attrs.get(MAPPING)
+    if mapping not in field.coords and not (isinstance(given, xr.Dataset) and mapping in given):
+        return filled
+    for part in filled.values():
+        part.attrs[MAPPING] = mapping
+    return filled.assign_coords({mapping: given[mapping]})
 
 
 def _chosen(field, y):
     """The array of numbers that is meant, and its name."""
     xr = xarray()
     if isinstance(field, xr.Dataset):
-        if y is None and len(field.data_vars) != 1:
+        names = fields_of(field)
+        if y is None and len(names) != 1:
             raise ValueError(f"`y` must name the variable to fill; the dataset has {', '.join(map(repr, field))}.")
-        y = next(iter(field.data_vars)) if y is None else y
+        y = names[0] if y is None else y
         if not isinstance(y, Hashable):
             raise TypeError(f"`y` must be the name of one variable, got {y!r}; several take a call each.")
         require(field.data_vars, [y], "field")
@@ -186,6 +195,13 @@ def _chosen(field, y):
     return field, name
 
 
+def fields_of(dataset: xr.Dataset) -> list[Hashable]:
+    """The variables that can be filled, of numbers and at least two dimensions; where there is only one, that."""
+    names = list(dataset.data_vars)
+    pictures = [name for name in names if dataset[name].ndim >= 2 and dataset[name].dtype.kind in "buif"]
+    return names if len(names) == 1 else pictures
+
+
 def _network(model):
     """**Raises** for what is no model of pictures, by its name or itself."""
     net = load(model) if isinstance(model, str | Path) else model
@@ -196,20 +212,21 @@ def _network(model):
 
 
 def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
-    """Both dimensions, or of more those of a map, or else the last two that are not of time; fewer where there are
-    fewer."""
-    if len(field.dims) == 2:
-        return field.dims
-    return _map_dims(field) or tuple(dim for dim in field.dims if not _of_time(field, dim))[-2:]
+    """Those of a map, that of longitude or x last; or both, or of more the last two that are not of time; fewer where
+    there are fewer."""
+    mapped = _map_dims(field)
+    if mapped or len(field.dims) == 2:
+        return mapped or field.dims
+    return tuple(dim for dim in field.dims if not _of_time(field, dim))[-2:]
 
 
 def _map_dims(field):
-    """The dimensions of longitude and latitude, or of x and y, where there is one of each; in their order."""
+    """The dimensions of latitude and longitude, or of y and x, where there is one of each."""
     is_x, is_y = (functools.partial(is_called, words=words) for words in (ACROSS, DOWN))
     for kinds in ((is_longitude, is_latitude), (is_x, is_y)):
         east, north = ([dim for dim in field.dims if is_kind(field.coords[dim])] for is_kind in kinds)
         if len(east) == len(north) == 1 and east != north:
-            return tuple(dim for dim in field.dims if dim in (*east, *north))
+            return north[0], east[0]
     return ()
 
 
@@ -287,16 +304,28 @@ def _check_even(field, dim):
         at = np.array([(date - at[0]) / timedelta(microseconds=1) for date in at]).astype("m8[us]")
     if at.dtype.kind not in "iufmM":
         return
-    dates = at.dtype.kind in "mM"
-    rounded = 4 * np.finfo(at.dtype).eps * np.abs(at).max() if at.dtype.kind == "f" else 0.0
-    steps = np.diff(at) / np.timedelta64(1, "D") if dates else np.diff(at.astype(float))
-    middle = np.median(steps)
-    if middle == 0 or not np.all(np.abs(steps - middle) <= UNEVEN * abs(middle) + rounded):
-        remedy = f"If they are only out of order, sort them by `field.sortby({dim!r})`"
-        if str(dim).lower() in LONGITUDE:
-            east = f"numpy.unwrap(field.{dim}, period=360)"
-            remedy = f"Longitudes that begin anew go on in `field.assign_coords({dim}={east})`. {remedy}"
+    steps, even = _steps(at)
+    if not even:
+        anew = _anew(at, dim) if str(dim).lower() in LONGITUDE else ""
         raise ValueError(
             f"The coordinates `{dim}` are not evenly spaced: their steps go from {steps.min():g} to {steps.max():g}"
-            f"{' days' if dates else ''}. {remedy}; else use npax.interpolate, which takes any coordinates."
+            f"{' days' if at.dtype.kind in 'mM' else ''}. {anew}If they are only out of order, sort them by "
+            f"`field.sortby({dim!r})`; else use npax.interpolate, which takes any coordinates."
         )
+
+
+def _steps(at):
+    """The steps between coordinates, of dates in days, and whether they are even."""
+    rounded = 4 * np.finfo(at.dtype).eps * np.abs(at).max() if at.dtype.kind == "f" else 0.0
+    steps = np.diff(at) / np.timedelta64(1, "D") if at.dtype.kind in "mM" else np.diff(at.astype(float))
+    middle = np.median(steps)
+    return steps, middle != 0 and bool(np.all(np.abs(steps - middle) <= UNEVEN * abs(middle) + rounded))
+
+
+def _anew(at, dim):
+    """What puts longitudes in order that begin anew, where anything does."""
+    east = f"field[{dim!r}]"
+    for words, order in ((f"{east} % 360", at % 360), (f"({east} + 180) % 360 - 180", (at + 180) % 360 - 180)):
+        if _steps(np.sort(order))[1]:
+            return f"Longitudes that begin anew are in order in `field.assign_coords({dim}={words}).sortby({dim!r})`. "
+    return ""

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from ..arguments import true_or_false
+from ..arrays import with_nan
 from ..files import is_remote
 from ..training import AbstractGaps
 from .dates import refuse_dates
@@ -56,8 +57,8 @@ def interpolate(
       (times) are repeated observations of the same places, with a warning. So are rows of a table at the same places:
       where there are 5 at each or more, a warning says how to average them first, which is better.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
-      include `x` (regular, curvilinear or points; NaN where a coordinate is); or the coordinates alone, as a mapping
-      from name to values.
+      include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
+      none that is); or the coordinates alone, as a mapping from name to values.
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
@@ -122,6 +123,8 @@ def interpolate(
     reg = NeuralProcessRegressor(coords=coords, **options)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
+    if not is_table(observations) and reg.on_missing == "drop":
+        there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
     places, values = places[there], values[there]
     if not len(places):
         raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
@@ -227,7 +230,7 @@ def _columns(table, names, where):
     columns = []
     for name in names:
         try:
-            columns.append(check_array(table[name], **rules))
+            columns.append(check_array(with_nan(table[name]), **rules))
         except ValueError as error:
             raise ValueError(
                 f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers."

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 STORAGE = (*MARKS, "scale_factor", "add_offset", "_Unsigned", "valid_range", "valid_min", "valid_max", "actual_range")
 """Attributes that say how numbers are stored, and between which numbers, as stored, they lie: predictions may not."""
+MAPPING = "grid_mapping"
+"""The attribute that names another variable, which describes the projection."""
 Region = dict[Hashable, slice]
 OWN = "npax_"
 """How the attributes begin by which a stored prediction tells how far it is: no matter of what is predicted there."""
@@ -133,9 +135,10 @@ def refuse_taken(coords: Any, ys: Sequence[Hashable], where: str) -> None:
 
 def moment_attributes(kind: str, name: Hashable, given: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`,
-    without those of storage."""
+    without those of storage and those that name other variables."""
     words = {"mean": "predicted mean of", "std": "standard deviation of"}[kind]
-    kept = {key: value for key, value in given.items() if key == "units" or (kind == "mean" and key not in STORAGE)}
+    left = (*STORAGE, MAPPING)
+    kept = {key: value for key, value in given.items() if key == "units" or (kind == "mean" and key not in left)}
     return {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
 
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arguments import true_or_false, whole_number
-from ..arrays import floats
+from ..arrays import floats, with_nan
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
@@ -347,8 +347,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _unmasked(a: Any) -> Any:
-    """An array, what is masked in it being missing."""
-    return floats(a) if np.ma.isMaskedArray(a) else a
+    """An array or a table, what is masked in it being missing."""
+    return floats(a) if np.ma.isMaskedArray(a) else with_nan(a)
 
 
 def _model(model, normalize):

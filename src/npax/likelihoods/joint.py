@@ -7,7 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..arguments import whole_number
 from ..linalg import cholesky_with_jitter
-from ..wide import wide
+from ..wide import root_of_squares, wide
 from ._base import AbstractLikelihood
 from .gaussian import check_floor, positive
 
@@ -45,7 +45,7 @@ class JointGaussian(AbstractLikelihood):
     def __call__(self, raw):
         """The distribution of each target by itself."""
         mean, scale, noise, _ = self._parts(raw)
-        return dist.Normal(mean, jnp.sqrt(jnp.square(scale) + jnp.square(noise))).to_event(1)
+        return dist.Normal(mean, root_of_squares(scale, noise)).to_event(1)
 
     def joint(self, raw: Float[Array, "nt size"], mask: Bool[Array, " nt"] | None = None) -> dist.MultivariateNormal:
         """The distribution of all targets, row by row: event shape `[nt * dy]`. Targets under a `False` are

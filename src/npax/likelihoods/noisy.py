@@ -4,6 +4,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import constraints
 
+from ..wide import root_of_squares
 from .categorical import OneHotCategorical
 from .mixture import EqualMixture
 
@@ -29,7 +30,7 @@ class NoisyNormal(dist.Distribution):
 
     @property
     def observation(self) -> dist.Normal:
-        return dist.Normal(self.loc, jnp.sqrt(jnp.square(self.scale) + jnp.square(self.noise)))
+        return dist.Normal(self.loc, root_of_squares(self.scale, self.noise))
 
     @property
     def mean(self):

@@ -127,8 +127,8 @@ class BNP(AbstractLatentNeuralProcess):
 
 def _with_replacement(key, mask):
     """One of the valid points for each slot; they come first."""
-    count = jnp.sum(mask)
-    picks = jnp.floor(jr.uniform(key, mask.shape) * count.astype(jnp.float32)).astype(jnp.int32)
+    count = jnp.sum(mask, dtype=jnp.int32)
+    picks = jnp.floor(jr.uniform(key, mask.shape, jnp.float32) * count.astype(jnp.float32)).astype(jnp.int32)
     return jnp.clip(picks, 0, jnp.maximum(count - 1, 0))
 
 

@@ -11,6 +11,7 @@ from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
 from ..blocks import MLP, Linear, write_memories
 from ..likelihoods import AbstractLikelihood
+from ..wide import wide
 from ._base import AbstractConditionalNeuralProcess, clean, whole_number
 from .tnp_kr import TNPKR, part_of
 
@@ -154,7 +155,9 @@ def waves(
     x: Float[Array, "n dx"], *, length: float, count: int
 ) -> tuple[Float[Array, "n dx count"], Float[Array, "n dx count"]]:
     """Cosines and sines of 1 to `count` periods in `length`."""
-    return cos_sin(x[:, :, None] * (2 * jnp.pi / length * jnp.arange(1, count + 1, dtype=x.dtype)))
+    precise = x.astype(wide(x.dtype))  # angles of many turns
+    cos, sin = cos_sin(precise[:, :, None] * (2 * jnp.pi / length * jnp.arange(1, count + 1, dtype=precise.dtype)))
+    return cos.astype(x.dtype), sin.astype(x.dtype)
 
 
 def periodogram(
@@ -173,6 +176,7 @@ def periodogram(
     evidence; the number of points; their variance. Several columns of `y` are taken together. Nothing changes when all
     points move, or all values.
     """
+    kind, x, y = x.dtype, *(a.astype(wide(a.dtype)) for a in (x, y))
     w = mask.astype(x.dtype)
     n = jnp.maximum(jnp.sum(w), 1.0)
 
@@ -192,4 +196,4 @@ def periodogram(
     evidence = jnp.log1p(-n * jnp.log1p(-share))
     rest = jnp.stack([jnp.log(n) / 2 - 1, jnp.log(total / (n * y.shape[1]))])
     rest = jnp.broadcast_to(rest, (x.shape[1], 2))
-    return jnp.concatenate([2 * share - 0.5, evidence - 1, rest], axis=1)
+    return jnp.concatenate([2 * share - 0.5, evidence - 1, rest], axis=1).astype(kind)

@@ -99,6 +99,8 @@ def gridded(
     """Tasks cut out of a variable of an xarray dataset: NetCDF, Zarr or what else `xarray` opens.
 
     ```python
+    from npax.tasks import CENTRAL_EUROPE, WESTERN_EUROPE
+
     dataset = xarray.open_dataset("era5.nc")
     train = npax.tasks.gridded(dataset, "t2m", region=CENTRAL_EUROPE, nt=256)
     test = npax.tasks.gridded(dataset, "t2m", region=WESTERN_EUROPE, scaling=train.scaling)
