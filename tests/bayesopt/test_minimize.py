@@ -98,6 +98,7 @@ def test_nothing_but_failures(small):
     with pytest.warns(FailedEvaluation):
         result = minimize(lambda x: np.inf, [(-1, 1)], n_init=2, n_iter=2, model=small, random_state=0)
     assert not result.success and np.isnan(result.fun) and result.nfev == 4 and result.x_iters.shape == (0, 1)
+    assert result.message == "No evaluation had a finite value."
 
 
 def test_the_search_leaves_where_it_fails(shipped):

@@ -15,7 +15,7 @@ from tinygp import kernels
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
 from npax.tasks.designs import _lattice, draw_places
 from npax.tasks.posterior import draw_and_condition
-from npax.tasks.prior import Component, _noise, draw_component
+from npax.tasks.prior import LONGEST, SHORTEST, Component, Field, _shortest, draw_component, draw_noise
 
 DRAWS = 2_000
 
@@ -87,10 +87,52 @@ def test_the_periodic_kernel_is_the_textbooks(getkey):
 
 @pytest.mark.parametrize(("dx", "share"), [(1, 0.0), (2, 0.2 * 2 / 3), (3, 0.2)])
 def test_some_columns_have_no_effect(dx, share, getkey):
-    drawn = eqx.filter_jit(jax.vmap(lambda key: draw_component(key, jnp.arange(3) < dx)))(jr.split(getkey(), 2000))
+    drawn = components(getkey(), dx, SHORTEST)
     across = np.asarray(drawn.inverse_scale)[:, :dx] * 4 + np.asarray(drawn.wave_number)[:, :dx]
     without = across < 4 * np.exp(-3.0) + 1e-6
     assert abs(without.any(axis=1).mean() - share) < 0.03 and without.sum(axis=1).max() <= 1
+
+
+@eqx.filter_jit
+def components(key, dx, shortest):
+    return jax.vmap(lambda key: draw_component(key, jnp.arange(3) < dx, shortest))(jr.split(key, 2000))
+
+
+@pytest.mark.parametrize("shortest", [SHORTEST, 0.8])
+def test_length_scales_and_periods_begin_at_the_shortest(shortest, getkey):
+    drawn = components(getkey(), 1, np.float32(shortest))
+    aperiodic = np.asarray(drawn.family) != 5
+    equal = np.ptp(np.asarray(drawn.inverse_scale), axis=1) == 0  # those that are alike along all axes
+    scales = np.sort(1 / np.asarray(drawn.inverse_scale)[aperiodic & equal, 0])
+    assert shortest * 0.999 < scales[0] < 1.1 * shortest and 0.9 * LONGEST < scales[-1] < LONGEST * 1.001
+    low, high = (np.log(LONGEST / shortest) * share + np.log(shortest) for share in (0.24, 0.54))
+    nearer = 0.5 * 0.3 + 0.5 * scipy.stats.norm(0.39, 0.152).cdf([0.24, 0.54]) @ [-1, 1]
+    assert abs(np.mean((np.log(scales) > low) & (np.log(scales) < high)) - nearer) < 0.05
+    periods = 2 * np.pi / np.asarray(drawn.wave_number)[~aperiodic, 0]
+    assert max(0.2, 2 * shortest) * 0.999 < periods.min() and periods.max() < 3.001
+
+
+@pytest.mark.parametrize(
+    ("n", "dx", "shortest"), [(29, 1, SHORTEST), (30, 1, 2 / 15), (200, 1, SHORTEST), (100, 2, 0.4)]
+)
+def test_of_many_points_most_fields_are_no_finer_than_the_spacing(n, dx, shortest):
+    drawn = jax.jit(jax.vmap(lambda key: _shortest(key, jnp.arange(400) < n, jnp.asarray(dx))))
+    found = np.asarray(drawn(jr.split(jr.key(0), 2000)))
+    fine, coarse = np.isclose(found, SHORTEST), np.isclose(found, shortest)
+    assert np.all(fine | coarse) and abs(coarse.mean() - (1 if shortest == SHORTEST else 2 / 3)) < 0.04
+
+
+def test_the_variance_of_a_field_is_its_covariance_with_itself(getkey):
+    x = normal(getkey(), (9, 3))
+
+    @eqx.filter_jit
+    def both(key):
+        field = Field.draw(key, jnp.ones(9, bool), jnp.asarray(3), jnp.asarray(False))
+        return jnp.diagonal(field(x, x)), field.variance(x)
+
+    for key in jr.split(getkey(), 20):
+        found, true = both(key)
+        assert reference.relative(found, true) < 1e-5
 
 
 covariance = eqx.filter_jit(Component.__call__)
@@ -296,7 +338,7 @@ def test_sizes_that_cannot_be_are_refused(sizes, message):
 
 
 def test_noise_is_often_as_strong_as_the_field():
-    std = np.sqrt(jax.vmap(lambda key: _noise(key, 3, jnp.bool(True))[0])(jr.split(jr.key(0), 4000)))
+    std = np.sqrt(jax.vmap(lambda key: draw_noise(key, 3, jnp.bool(True))[0])(jr.split(jr.key(0), 4000)))
     assert 0.0029 < std.min() < 0.0031 and 0.99 < std.max() <= 1.0
-    above = 0.45 * np.log(2.5) / np.log(50) + 0.35 * 0.6 / 0.9
+    above = 0.3 * np.log(2.5) / np.log(50) + 0.5 * 0.6 / 0.9
     assert abs(np.mean(std > 0.4) - above) < 0.03 and abs(np.mean(std < 0.02) - 0.2) < 0.03

@@ -44,6 +44,10 @@ def minimize(
     `success`. With a noisy function prefer `x_model`, the evaluated place where the model believes the function to be
     lowest, and `fun_model`, its belief there (`x` and `fun` where Ctrl-C came before the model was used).
 
+    **Pitfall:** of a smooth function that is evaluated without noise, a Gaussian process with a length scale for each
+    axis, fitted at every step, finds the minimum more closely (`benchmarks/search.py`; `npax.bayesopt` is for few
+    evaluations, noise, and searches that shall not wait for a fit).
+
     **Nothing is lost:** Ctrl-C ends the search and returns what is known, with `success=False`. An exception in `f`
     is passed on with what is known in its attribute `result`.
 
@@ -71,6 +75,8 @@ def minimize(
         error.add_note("The evaluations made until then are in the attribute `result` of this exception.")
         raise
     result = optimizer.result(message, success)
+    if success and not len(result.func_vals):
+        result.message = "No evaluation had a finite value."
     result.x_model, result.fun_model = result.x, result.fun
     if len(result.func_vals) and (success or optimizer.used):  # whoever stopped it does not wait for a model to compile
         with contextlib.suppress(KeyboardInterrupt):

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..arguments import whole_number
 from ..bias.distance import squared_distance
@@ -28,6 +28,8 @@ _PROFILES = np.array(
     np.float32,
 )
 _RATIONAL, _PERIODIC = 4, 5
+SHORTEST, LONGEST = 0.05, 5.0
+"""Length scales on [-2, 2]."""
 ENDLESS = 3.0
 """Logarithm of a length scale along which a kernel hardly varies over [-2, 2]."""
 _FAMILIES = np.array([0.3, 0.16, 0.22, 0.12, 0.08, 0.12], np.float32)
@@ -81,6 +83,44 @@ class Modulation(eqx.Module):
         return jnp.exp(jnp.cos(x @ self.wave_vector.T + self.phase) @ self.amplitude)
 
 
+class Field(eqx.Module):
+    """A Gaussian process of the prior; called on places, the covariances between them."""
+
+    components: Component  # two, stacked
+    turn: Float[Array, "dx dx"]
+    uneven: Modulation
+    offset: Array
+    slope: Array
+
+    @classmethod
+    def draw(cls, key: PRNGKeyArray, mask: Bool[Array, " nc"], dx, plain) -> "Field":
+        """Of `dx` coordinates, for a context of which those points count where `mask` is `True`."""
+        keys = iter(jr.split(key, 7))
+        shortest = _shortest(next(keys), mask, dx)
+        draw = jax.vmap(lambda key: draw_component(key, jnp.arange(DX) < dx, shortest))
+        components = draw(jr.split(next(keys), 2))
+        second, share = jr.uniform(next(keys), (2,))
+        share = jnp.where(plain | (second > 0.6), 0.0, share)
+        variance = jnp.square(jnp.exp(0.3 * jr.normal(next(keys)))) * jnp.stack([1 - share, share])
+        offset, slope = jnp.where(plain, 0.0, _trend(next(keys)))
+        return cls(
+            components=eqx.tree_at(lambda c: c.variance, components, variance),
+            turn=_rotation(next(keys), dx),
+            uneven=Modulation.draw(next(keys), plain),
+            offset=offset,
+            slope=slope,
+        )
+
+    def __call__(self, x: Float[Array, "n dx"], y: Float[Array, "m dx"]) -> Float[Array, "n m"]:
+        stationary = jnp.sum(jax.vmap(lambda c: c(x @ self.turn, y @ self.turn))(self.components), axis=0)
+        stationary = self.uneven(x)[:, None] * stationary * self.uneven(y)[None, :]
+        return stationary + jnp.square(self.offset) + jnp.square(self.slope) * (x @ y.T)
+
+    def variance(self, x: Float[Array, "n dx"]) -> Float[Array, " n"]:
+        stationary = jnp.sum(self.components.variance) * jnp.square(self.uneven(x))
+        return stationary + jnp.square(self.offset) + jnp.square(self.slope) * jnp.sum(jnp.square(x), axis=-1)
+
+
 class GPPrior(AbstractTasks):
     r"""Gaussian processes for pretraining: each task draws its dimension, kernel, noise and design.
 
@@ -88,10 +128,10 @@ class GPPrior(AbstractTasks):
       tails and amplitudes that vary holds of the other half;
     - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
     - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
-    - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; axis-wise anisotropy in
-      half of them, rotated in half; a direction without effect in an eighth of the kernels in the plane, a fifth in
-      space;
-    - noise from nearly none (0.003) to the size of the signal, in a third of the tasks uniform from a tenth on;
+    - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; of 30 points and more in
+      two thirds of the tasks from their mean spacing on, $4 / n^{1/d}$; axis-wise anisotropy in half of them, rotated
+      in half; a direction without effect in an eighth of the kernels in the plane, a fifth in space;
+    - noise from nearly none (0.003) to the size of the signal, in half of the tasks uniform from a tenth on;
       heavy-tailed in three tasks of ten (a Gaussian whose variance is itself random at each point); constant offsets
       and linear trends in some;
     - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
@@ -120,35 +160,16 @@ class GPPrior(AbstractTasks):
         whole_number(1, nt=self.nt)
 
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
-        keys = iter(jr.split(key, 14))
+        keys = iter(jr.split(key, 10))
         plain = jr.bernoulli(next(keys))
         dx = jr.choice(next(keys), 3, p=jnp.array([0.35, 0.4, 0.25])) + 1
-        active = jnp.arange(DX) < dx
         mask = jnp.arange(self.nc, dtype=jnp.float32) < self._size(next(keys))
-
         xc, xt = draw_places(next(keys), dx, mask, self.nt)
-
-        turn = _rotation(next(keys), dx)
-        components = jax.vmap(lambda key: draw_component(key, active))(jr.split(next(keys), 2))
-        second, share = jr.uniform(next(keys), (2,))
-        share = jnp.where(plain | (second > 0.6), 0.0, share)
-        amplitude = jnp.exp(0.3 * jr.normal(next(keys)))
-        variance = jnp.square(amplitude) * jnp.stack([1 - share, share])
-        components = eqx.tree_at(lambda c: c.variance, components, variance)
-        offset, slope = jnp.where(plain, 0.0, _trend(next(keys)))
-
-        uneven, restless = (Modulation.draw(key, plain) for key in jr.split(next(keys)))
-
-        def kernel(x, y):
-            stationary = jnp.sum(jax.vmap(lambda c: c(x @ turn, y @ turn))(components), axis=0)
-            stationary = uneven(x)[:, None] * stationary * uneven(y)[None, :]
-            return stationary + jnp.square(offset) + jnp.square(slope) * (x @ y.T)
-
-        noise, noise_c = _noise(next(keys), self.nc, plain)
-        noise, noise_c = noise * jnp.square(restless(xt)), noise_c * jnp.square(restless(xc))
-        k_tt = jnp.sum(variance) * jnp.square(uneven(xt))
-        k_tt = k_tt + jnp.square(offset) + jnp.square(slope) * jnp.sum(jnp.square(xt), axis=-1)
-        yc, mean, var = draw_and_condition(next(keys), kernel(xc, xc), kernel(xc, xt), k_tt, noise_c + 1e-5, mask)
+        field = Field.draw(next(keys), mask, dx, plain)
+        restless = Modulation.draw(next(keys), plain)
+        noise, noise_c = draw_noise(next(keys), self.nc, plain)
+        noise, noise_c = noise * jnp.square(restless(xt)), noise_c * jnp.square(restless(xc)) + 1e-5
+        yc, mean, var = draw_and_condition(next(keys), field(xc, xc), field(xc, xt), field.variance(xt), noise_c, mask)
         centre, scale = _spread(yc, mask, jr.bernoulli(next(keys)))
         yc, mean = (yc - centre) / scale, (mean - centre) / scale
         var, noise = var / jnp.square(scale), noise / jnp.square(scale)
@@ -194,18 +215,19 @@ class AsPrior(AbstractTasks):
         return PosteriorTask(Task(xc, yc, task.mask_c, xt, yt, task.mask_t), mean, variance, noise)
 
 
-def draw_component(key: PRNGKeyArray, active) -> Component:
-    """The kernel of coordinates of which those that are `active` count."""
+def draw_component(key: PRNGKeyArray, active, shortest) -> Component:
+    """The kernel of coordinates of which those that are `active` count; length scales from the `shortest` on."""
     keys = iter(jr.split(key, 10))
     family = jr.choice(next(keys), len(_FAMILIES), p=jnp.asarray(_FAMILIES))
-    wide = jr.uniform(next(keys), minval=jnp.log(0.05), maxval=jnp.log(5.0))
-    near = jnp.log(0.3) + 0.7 * jr.normal(next(keys))
-    log_scale = jnp.where(jr.bernoulli(next(keys), 0.5), wide, jnp.clip(near, jnp.log(0.05), jnp.log(5.0)))
+    wide = jr.uniform(next(keys))
+    near = jnp.clip(0.39 + 0.152 * jr.normal(next(keys)), 0.0, 1.0)  # of two decades: about 0.3, times or over 2
+    share = jnp.where(jr.bernoulli(next(keys), 0.5), wide, near)
+    log_scale = jnp.log(shortest) + share * (jnp.log(LONGEST) - jnp.log(shortest))
     anisotropy, axes = jr.normal(next(keys), (2, DX))
     log_scale = log_scale + jnp.where(anisotropy[0] < 0, 0.0, 0.5 * axes)
     dull = _dull(next(keys), active)
     log_scale = jnp.where(dull, jnp.maximum(log_scale, ENDLESS), log_scale)
-    period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.2), maxval=jnp.log(3.0)))
+    period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(jnp.maximum(0.2, 2 * shortest)), maxval=jnp.log(3.0)))
     roughness = jnp.exp(-jr.uniform(next(keys), minval=jnp.log(0.08), maxval=jnp.log(2.0)))
     envelope = jnp.where(jr.bernoulli(next(keys), 0.6), 0.0, jnp.exp(-jnp.maximum(log_scale, 0.0)))
     periodic = family == _PERIODIC
@@ -217,6 +239,14 @@ def draw_component(key: PRNGKeyArray, active) -> Component:
         alpha=jnp.exp(jr.uniform(next(keys), minval=jnp.log(0.3), maxval=jnp.log(10.0))),
         variance=jnp.ones(()),
     )
+
+
+def _shortest(key, mask, dx):
+    """The shortest length scale: that of the finest fields, or, of many points in two thirds of the tasks, their mean
+    spacing, since what they cannot resolve is noise to whoever has them."""
+    n = jnp.maximum(jnp.sum(mask.astype(jnp.float32)), 1.0)
+    spacing = jnp.maximum(4 / n ** (1 / dx), SHORTEST)
+    return jnp.where(jr.bernoulli(key, 2 / 3) & (n >= 30), spacing, SHORTEST)
 
 
 def _dull(key, active):
@@ -247,10 +277,10 @@ def _trend(key):
     return jnp.where(has < jnp.array([2 / 3, 1 / 3]), size, 0.0)
 
 
-def _noise(key, nc, plain):
+def draw_noise(key, nc, plain):
     """Mean noise variance, and that of each context point: equal, or inverse-chi-square around it (heavy tails)."""
     kind, size, heavy, freedom, scale = jr.split(key, 5)
-    low, high = jnp.array([[0.003, 0.02], [0.02, 1.0], [0.1, 1.0]])[jr.choice(kind, 3, p=jnp.array([0.2, 0.45, 0.35]))]
+    low, high = jnp.array([[0.003, 0.02], [0.02, 1.0], [0.1, 1.0]])[jr.choice(kind, 3, p=jnp.array([0.2, 0.3, 0.5]))]
     share = jr.uniform(size)
     std = jnp.where(low < 0.1, low * (high / low) ** share, low + share * (high - low))
     variance = jnp.square(std)
