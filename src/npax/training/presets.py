@@ -56,13 +56,13 @@ def gp_universal(
     rbf, matern32, rbf_2d = _papers_gp(RBFPrior(), 1), _papers_gp(Matern32Prior(), 1), _papers_gp(RBFPrior(), 2)
     curriculum = Curriculum(
         (
-            Stage(GPPrior(64, 64), batch_size=16 * batch_scale, weight=0.34),
-            Stage(GPPrior(192, 96, low=48), batch_size=6 * batch_scale, weight=0.14, start=0.02),
-            Stage(GPPrior(512, 128, low=128), batch_size=3 * batch_scale, weight=0.08, start=0.05),
+            Stage(GPPrior(64, 64), batch_size=16 * batch_scale, weight=0.30),
+            Stage(GPPrior(192, 96, low=48), batch_size=6 * batch_scale, weight=0.19, start=0.02),
+            Stage(GPPrior(512, 128, low=128), batch_size=3 * batch_scale, weight=0.11, start=0.05),
             Stage(GPPrior(1024, 192, low=384), batch_size=2 * batch_scale, weight=0.02, start=0.98),
-            Stage(rbf, batch_size=20 * batch_scale, weight=0.22),
-            Stage(matern32, batch_size=20 * batch_scale, weight=0.07),
-            Stage(rbf_2d, batch_size=8 * batch_scale, weight=0.13),
+            Stage(rbf, batch_size=20 * batch_scale, weight=0.12),
+            Stage(matern32, batch_size=20 * batch_scale, weight=0.10),
+            Stage(rbf_2d, batch_size=8 * batch_scale, weight=0.16),
         )
     )
     tasks = jax.jit(jax.vmap(GPPrior(64, 64, low=3).sample))(jr.split(jr.key(seed + 1), 512))
