@@ -608,13 +608,14 @@ def test_after_ctrl_c_the_process_ends_at_once(code, at_once, monkeypatch):
 
 def test_a_ctrl_c_that_python_drops_comes_again():
     code = """if True:
-        import gc, time
+        import gc, signal, time
         from npax.cli._process import prepare
 
         def drop(*_):
             gc.callbacks.remove(drop)
             raise KeyboardInterrupt  # as when it comes while JAX's own callback runs
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # what runs in the background ignores it
         prepare()
         gc.callbacks.append(drop)
         gc.collect()

