@@ -158,14 +158,21 @@ def score(model: str, design: Design, scale: float, noise: float, seed: int) -> 
     k = kernel(np.concatenate([x, xt])[:, : design.columns], scale)
     function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
     y = function + noise * rng.normal(size=len(k))
-    n, beyond = len(x), design.include_noise * noise**2
-    weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])
-    best = y[:n] @ weights, np.sqrt(np.maximum(1 - np.sum(weights * k[:n, n:], axis=0), 0.0) + beyond + 1e-12)
+    n = len(x)
+    best = best_answer(k, y[:n], noise, design.include_noise)
     reg = npax.NeuralProcessRegressor(model).fit(x, y[:n])
     ours = reg.predict(xt, return_std=True, include_noise=design.include_noise)
     truth = y[n:] if design.include_noise else function[n:]
     reports = (score_report(truth, *found) for found in (ours, best))
     return [[report[name] for name in ("crps", "coverage", "rmse")] for report in reports]
+
+
+def best_answer(k: np.ndarray, y: np.ndarray, noise: float, include_noise: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the process that knows `k`, the covariances of all places, and the noise."""
+    n = len(y)
+    weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])
+    variance = np.maximum(1 - np.sum(weights * k[:n, n:], axis=0), 0.0)
+    return y @ weights, np.sqrt(variance + include_noise * noise**2 + 1e-12)
 
 
 def summary(scores: np.ndarray) -> dict[str, float]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
-from designs import anywhere, at_observations, kernel
+from designs import anywhere, at_observations, best_answer, kernel
 from scipy.linalg import cholesky, solve_triangular
 
 import npax
@@ -84,20 +84,13 @@ def _asked(question, options, seed):
     truth = (y if new else function)[n:]
     reg = npax.NeuralProcessRegressor(options.model).fit(x, y[:n])
     prior = prior_answer(x, y[:n], xt, new, options.draws, jr.key(seed))
-    answers = (best_answer(k, y[:n], question.noise, new), prior, Answer(*reg.predict(xt, True, include_noise=new)))
+    best = Answer(*best_answer(k, y[:n], question.noise, new))
+    answers = best, prior, Answer(*reg.predict(xt, return_std=True, include_noise=new))
     scores = []
     for answer in answers:
         report = score_report(truth, answer.mean, answer.std)
         scores.append([report["crps"], report["coverage"], answer.std.mean()])
     return np.array(scores), prior.draws
-
-
-def best_answer(k: np.ndarray, y: np.ndarray, noise: float, new: bool) -> Answer:
-    """Of the process that knows `k`, the covariances of all places, and the noise."""
-    n = len(y)
-    weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])
-    variance = np.maximum(1 - np.sum(weights * k[:n, n:], axis=0), 0.0)
-    return Answer(y @ weights, np.sqrt(variance + new * noise**2 + 1e-12))
 
 
 def prior_answer(x: np.ndarray, y: np.ndarray, xt: np.ndarray, new: bool, draws: int, key) -> Answer:
