@@ -128,9 +128,10 @@ class GPPrior(AbstractTasks):
       tails and amplitudes that vary holds of the other half;
     - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
     - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
-    - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.3; of 30 points and more in
-      two thirds of the tasks from their mean spacing on, $4 / n^{1/d}$; axis-wise anisotropy in half of them, rotated
-      in half; a direction without effect in an eighth of the kernels in the plane, a fifth in space;
+    - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.5; of 30 points and more in
+      two thirds of the tasks from their mean spacing on, $4 / n^{1/d}$; other lengths along other axes in half of the
+      kernels, in a quarter by a factor of three and more, rotated in half; a direction without effect in an eighth of
+      the kernels in the plane, a fifth in space;
     - noise from nearly none (0.003) to the size of the signal, in half of the tasks uniform from a tenth on;
       heavy-tailed in three tasks of ten (a Gaussian whose variance is itself random at each point); constant offsets
       and linear trends in some;
@@ -220,11 +221,10 @@ def draw_component(key: PRNGKeyArray, active, shortest) -> Component:
     keys = iter(jr.split(key, 10))
     family = jr.choice(next(keys), len(_FAMILIES), p=jnp.asarray(_FAMILIES))
     wide = jr.uniform(next(keys))
-    near = jnp.clip(0.39 + 0.152 * jr.normal(next(keys)), 0.0, 1.0)  # of two decades: about 0.3, times or over 2
+    near = jnp.clip(0.5 + 0.2 * jr.normal(next(keys)), 0.0, 1.0)  # of two decades: about 0.5, times or over 2.5
     share = jnp.where(jr.bernoulli(next(keys), 0.5), wide, near)
     log_scale = jnp.log(shortest) + share * (jnp.log(LONGEST) - jnp.log(shortest))
-    anisotropy, axes = jr.normal(next(keys), (2, DX))
-    log_scale = log_scale + jnp.where(anisotropy[0] < 0, 0.0, 0.5 * axes)
+    log_scale = log_scale + _anisotropy(next(keys), active)
     dull = _dull(next(keys), active)
     log_scale = jnp.where(dull, jnp.maximum(log_scale, ENDLESS), log_scale)
     period = jnp.exp(jr.uniform(next(keys), minval=jnp.log(jnp.maximum(0.2, 2 * shortest)), maxval=jnp.log(3.0)))
@@ -247,6 +247,15 @@ def _shortest(key, mask, dx):
     n = jnp.maximum(jnp.sum(mask.astype(jnp.float32)), 1.0)
     spacing = jnp.maximum(4 / n ** (1 / dx), SHORTEST)
     return jnp.where(jr.bernoulli(key, 2 / 3) & (n >= 30), spacing, SHORTEST)
+
+
+def _anisotropy(key, active):
+    """What is added to the logarithm of the length scale along each axis: nothing in half of the kernels; in a quarter
+    a little on all, in a quarter much on those along which the field varies least."""
+    kind, size = jr.split(key)
+    kind, axes = jr.uniform(kind), jr.normal(size, (DX,))
+    longer = 1.2 * (axes - jnp.min(axes, where=active, initial=jnp.inf))
+    return jnp.where(kind < 0.5, 0.0, jnp.where(kind < 0.75, 0.5 * axes, longer))
 
 
 def _dull(key, active):
