@@ -2,6 +2,7 @@ import gc
 import os
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("MPLBACKEND", "agg")
@@ -59,6 +60,19 @@ def getkey():
     """A function that gives a new random key at every call, the same ones in every run."""
     keys = iter(jr.split(jr.key(0), 1000))
     return lambda: next(keys)
+
+
+@pytest.fixture
+def compilations():
+    """Its `count` grows with every program that XLA compiles or that is read from the cache."""
+    seen = SimpleNamespace(count=0)
+
+    def listen(event, seconds, **about):
+        seen.count += event == "/jax/core/compile/backend_compile_duration"
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield seen
+    jax.monitoring.unregister_event_duration_listener(listen)
 
 
 @pytest.fixture

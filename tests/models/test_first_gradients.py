@@ -41,6 +41,6 @@ def test_of_pictures():
     model = npax.GridConvCNP(
         2, 1, spacing=1.0, sizes=(8,) * 6, blocks=(1, 1, 2, 2, 2, 3), likelihood=FunctionAndNoise(1), key=jr.key(0)
     )
-    picture = FieldPrior(32).sample(jr.key(1))
+    picture = eqx.filter_jit(FieldPrior(32).sample)(jr.key(1))
     for mask in (picture.mask, jnp.zeros_like(picture.mask)):
         assert size(picture_nll, model, dataclasses.replace(picture, mask=jnp.asarray(mask))) < 1000

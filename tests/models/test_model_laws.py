@@ -171,6 +171,23 @@ def test_the_chain_of_one_target_is_its_prediction(name, getkey):
     assert npax.sample(model, data.xc, data.yc, data.xt[:2], 3, key=jr.key(0), method="ar").shape == (3, 2, model.dy)
 
 
+@pytest.mark.parametrize("name", ["canp", "anp-laplace", "banp", "convcnp", "tnp-a", "tnp-nd", "te-tnp", "symmetrised"])
+def test_calls_by_themselves_are_compiled_once(name, getkey, compilations):
+    """A notebook's loop of calls neither waits for the compiler each time nor fills the process with programs."""
+    model = MODELS[name](jr.key(7))
+    data = draw_data(model, getkey())
+
+    def answers():
+        found = model(data.xc, data.yc, data.xt, data.mask)
+        state = model.condition(xc=data.xc, yc=data.yc)
+        drawn = [model.sample(state, data.xt, jr.key(0), 2)] if hasattr(model, "sample") else []
+        return found.mean, found.variance, *drawn
+
+    first = answers()
+    before = compilations.count
+    assert before and same(answers(), first) and compilations.count == before
+
+
 FIXED = {"cnp", "np", "lbanp", "pt-tnp", "te-pt-tnp", "perf", "perf-rotary", "dka", "dka-rotary", "convcnp"}
 """The models whose state does not grow with the context."""
 

@@ -13,6 +13,7 @@ from ..arguments import booleans, whole_number as whole_number, widths as widths
 from ..arrays import refuse_complex
 from ..blocks import read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
+from ._alone import compiled_alone
 
 State = Any
 """What a model keeps of its context; a PyTree whose form each model chooses."""
@@ -23,8 +24,11 @@ class AbstractNeuralProcess(eqx.Module):
 
     One task, no batch axis: `jax.vmap` (or `eqx.filter_vmap`) does batches, ensembles and seeds. Score and sample
     inside the mapped function and return numbers: a distribution that leaves it still takes its batch for that of one
-    task, and would sample the same noise for all. Use it under `jax.jit` (`eqx.filter_jit(model.condition)`): outside,
-    each call compiles its loops anew.
+    task, and would sample the same noise for all.
+
+    A call by itself, on numbers, is one compiled program for each shape of data, and the next one of that shape takes
+    milliseconds. Gradients and whatever is mapped belong under `jax.jit` (`eqx.filter_jit`): outside, their loops are
+    compiled anew each time.
 
     The work is split in two so that it is done once: `condition` does all that depends on the context alone, `predict`
     maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the
@@ -100,10 +104,12 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         xc, yc, mask = clean(self, xc, yc, mask)
         return self.context_tokens(xc, yc), xc, mask
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
 
+    @compiled_alone
     def decode(self, state, xt):
         return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))
 

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
 from ..likelihoods import log_prob, mixture, noiseless
+from ._alone import compiled_alone
 from ._base import State, clean, places, whole_number
 from ._joint import AbstractJointNeuralProcess
 
@@ -46,7 +47,11 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         whole_number(1, samples=samples)
         xt = places(self, state, xt)
         keys = jr.split(jr.key(0) if key is None else key, samples)
-        return self.likelihood(jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys))
+        return self.likelihood(self._decode_each(state, xt, keys))
+
+    @compiled_alone
+    def _decode_each(self, state, xt, keys):
+        return jax.vmap(lambda key: self.decode(state, self.draw(state, key), xt))(keys)
 
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         whole_number(1, n=n)

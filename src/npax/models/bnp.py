@@ -19,6 +19,7 @@ from ..blocks import (
     spread_over_locations,
 )
 from ..likelihoods import AbstractLikelihood, of_real_numbers
+from ._alone import compiled_alone
 from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 
@@ -90,6 +91,7 @@ class BNP(AbstractLatentNeuralProcess):
         self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), activated=True, key=d_key)
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None) -> BNPState:
         xc, yc, mask = _sorted(*clean(self, xc, yc, mask))
         return BNPState(xc, yc, mask, self.path.memorise(xc, yc, mask))
@@ -98,12 +100,14 @@ class BNP(AbstractLatentNeuralProcess):
         """What the CNP without a bootstrap predicts."""
         return self.likelihood(self._decode(state.memory, None, xt))
 
+    @compiled_alone
     def draw(self, state: BNPState, key):
         return self.path.memorise(state.xc, self._bootstrap(state, key), state.mask)
 
     def decode(self, state: BNPState, draw, xt):
         return self._decode(state.memory, draw, xt)
 
+    @compiled_alone
     def _decode(self, memory, bootstrapped, xt):
         hidden = self.first(self.path.read(memory, xt), xt)
         if bootstrapped is not None:

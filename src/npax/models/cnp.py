@@ -4,6 +4,7 @@ from jaxtyping import PRNGKeyArray
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 
@@ -56,8 +57,10 @@ class CNP(AbstractConditionalNeuralProcess):
         )
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         return self.path.memorise(*clean(self, xc, yc, mask))
 
+    @compiled_alone
     def decode(self, state, xt):
         return self.decoder(self.path.read(state, xt), xt)

@@ -13,6 +13,7 @@ from numpyro.distributions import Distribution
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, check_picture, clean, floats, gaussian_unless, whole_number
 
 PATCH = 2
@@ -128,6 +129,7 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         deviation, rest = self._answers(jnp.where(seen, y, 0.0), seen.astype(y.dtype))
         return self.likelihood(rest + deviation)
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None) -> Answered:
         xc, yc, mask = clean(self, xc, yc, mask)
         origin = self.grid.origin(xc, mask)
@@ -139,9 +141,11 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         mean, share = total / jnp.where(share > 0, share, 1.0), jnp.minimum(share, 1.0)
         return Answered(origin, *self._answers(mean.astype(yc.dtype), share.astype(yc.dtype)))
 
+    @compiled_alone
     def decode(self, state, xt):
         return state.rest + _between(state.deviation, self.grid.place(xt, state.origin))
 
+    @compiled_alone
     def _answers(self, y, share):
         """The raw numbers at every node, less those in empty space, and those in empty space."""
         side = y.shape[:-1]

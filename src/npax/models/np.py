@@ -8,6 +8,7 @@ from numpyro.distributions import Normal
 
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
+from ._alone import compiled_alone
 from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 
@@ -77,6 +78,7 @@ class NP(AbstractLatentNeuralProcess):
         )
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None) -> NPState:
         xc, yc, mask = clean(self, xc, yc, mask)
         q = self.latent_path(xc, yc, mask)
@@ -91,5 +93,6 @@ class NP(AbstractLatentNeuralProcess):
     def draw(self, state: NPState, key):
         return state.mean + state.std * jr.normal(key, state.mean.shape, state.mean.dtype)
 
+    @compiled_alone
     def decode(self, state: NPState, draw, xt):
         return self.decoder(self.path.read(state.memory, xt), draw[None], xt)

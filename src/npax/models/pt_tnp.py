@@ -17,6 +17,7 @@ from ..blocks import (
     transformer_stack,
 )
 from ..likelihoods import AbstractLikelihood
+from ._alone import compiled_alone
 from ._base import (
     AbstractConditionalNeuralProcess,
     clean,
@@ -91,6 +92,7 @@ class LBANP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         zc = self.embed(context_features(xc, yc))
@@ -105,6 +107,7 @@ class LBANP(AbstractConditionalNeuralProcess):
         u = self.pseudo_tokens.astype(zc.dtype)
         return scan_blocks(through, u, (self.read_stack, self.mix_stack, self.answer_stack))[1]
 
+    @compiled_alone
     def decode(self, state, xt):
         zt = self.embed(target_features(xt, self.dy))
         return self.head(self.norm(read_memories(self.answer_stack, state, zt, xt)))
@@ -161,6 +164,7 @@ class PTTNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         nowhere, all_of_them = _without_place(self.pseudo_tokens, xc)
@@ -179,6 +183,7 @@ class PTTNP(AbstractConditionalNeuralProcess):
         (u, zc), memories = scan_blocks(through, (self.pseudo_tokens.astype(zc.dtype), zc), blocks)
         return appended(memories, told(u, zc, *last)[1])
 
+    @compiled_alone
     def decode(self, state, xt):
         return self.head(read_memories(self.write_stack, state, self.embed(target_features(xt, self.dy)), xt))
 

@@ -8,6 +8,7 @@ from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
 from ..wide import wide
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 
@@ -56,9 +57,11 @@ class RCNP(AbstractConditionalNeuralProcess):
         self.decoder = MLP([size, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy, self.block = dx, dy, block
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         return clean(self, xc, yc, mask)
 
+    @compiled_alone
     def decode(self, state, xt):
         (xc, yc, mask), nt = state, xt.shape[0]
         count = max(1, -(-nt // max(1, self.block // SIDE)))

@@ -5,6 +5,7 @@ import numpyro.distributions as dist
 
 from ..arguments import instance
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess
 
 _IMAGES = (False, True, True, False), (False, True, False, True)
@@ -59,12 +60,14 @@ class Symmetrised(AbstractNeuralProcess):
     def dy(self):
         return self.likelihood.dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         of_image = eqx.filter_vmap(
             lambda in_x, in_y: self.model.condition(_mirrored(in_x, xc), _mirrored(in_y, yc), mask)
         )
         return of_image(*map(jnp.array, _IMAGES))
 
+    @compiled_alone
     def predict(self, state, xt):
         def of_image(state, in_x, in_y):
             found = marginals(self.model.predict(state, _mirrored(in_x, xt)))

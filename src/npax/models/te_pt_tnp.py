@@ -17,6 +17,7 @@ from ..blocks import (
     te_stack,
 )
 from ..likelihoods import AbstractLikelihood
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 
@@ -119,6 +120,7 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         zc = self.embed(yc)
@@ -137,5 +139,6 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         u, v = last_read.update(u, v, last_read.memorise(zc, xc, mask))
         return memories, self.last_write.memorise(u, v, placed)
 
+    @compiled_alone
     def decode(self, state, xt):
         return self.head(self.norm(read_located(self.write_stack, self.last_write, state, self.target, xt)))

@@ -6,6 +6,7 @@ from ..attention import AbstractAttention, ScanAttention
 from ..bias import AbstractBias
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
 from ..likelihoods import AbstractLikelihood
+from ._alone import compiled_alone
 from ._base import (
     AbstractConditionalNeuralProcess,
     AbstractTokenStack,
@@ -121,6 +122,7 @@ class EQTNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
 
@@ -132,5 +134,6 @@ class EQTNP(AbstractConditionalNeuralProcess):
         zc = self.embed(context_features(xc, yc))
         return scan_blocks(through, zc, (self.context_stack, self.target_stack))[1]
 
+    @compiled_alone
     def decode(self, state, xt):
         return self.head(read_memories(self.target_stack, state, self.embed(target_features(xt, self.dy)), xt))

@@ -7,6 +7,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from ..bias import CausalBias
 from ..blocks import read_memories, write_memories, write_one_more
 from ..likelihoods import AbstractLikelihood, log_prob, noiseless
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, context_features, places, target_features
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
@@ -43,13 +44,16 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.tokens.likelihood
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         return self._write(xc, yc, _before_all(xc), mask), (xc, yc, mask)
 
+    @compiled_alone
     def decode(self, state, xt):
         return self._read(state[0], xt, _before_all(xt))
 
+    @compiled_alone
     def log_probs(
         self, state, xt: Float[Array, "nt dx"], yt: Float[Array, "nt dy"], mask: Bool[Array, " nt"] | None = None
     ) -> Float[Array, " nt"]:
@@ -61,6 +65,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
         return jnp.sum(self.log_probs(state, xt, yt, mask))
 
+    @compiled_alone
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         (xc, yc, mask_c), xt = state[1], places(self, state, xt)
         nt = xt.shape[0]

@@ -12,6 +12,7 @@ from ..bias import AbstractBias, ColumnsBias
 from ..blocks import MLP, Linear, write_memories
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, whole_number
 from .tnp_kr import TNPKR, part_of
 
@@ -110,6 +111,7 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
     def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.inner.likelihood
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         centre = jnp.sum(xc, axis=0) / jnp.maximum(jnp.sum(mask.astype(xc.dtype)), 1.0)
@@ -122,6 +124,7 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         informed, x = self._informed(task), self._with_waves(xc)
         return task, write_memories(informed.stack, informed.context_tokens(x, yc), x, mask)
 
+    @compiled_alone
     def decode(self, state, xt):
         task, memory = state
         return self._informed(task).decode(memory, self._with_waves(xt - task[2]))

@@ -7,6 +7,7 @@ from numpyro.distributions import MultivariateNormal
 
 from ..likelihoods import AbstractLikelihood, JointGaussian
 from ..linalg import solve_lower
+from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, places
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
@@ -39,9 +40,11 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.tokens.likelihood
 
+    @compiled_alone
     def condition(self, xc, yc, mask=None):
         return self.tokens.condition(xc, yc, mask)
 
+    @compiled_alone
     def decode(self, state, xt):
         return self.tokens.decode(state, xt)
 
@@ -53,9 +56,11 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
             self.decode(state, xt if mask is None else jnp.where(mask[:, None], xt, 0.0)), mask
         )
 
+    @compiled_alone
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
 
+    @compiled_alone
     def joint_log_prob(self, state, xt, yt, mask=None, *, key=None):
         xt, yt, mask = clean(self, xt, yt, mask, "t")
         joint = self.joint(state, xt, mask)
