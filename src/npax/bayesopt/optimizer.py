@@ -17,8 +17,9 @@ from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
+from .record import Foreseen, Record
 from .scale import Scale
-from .surrogate import Evaluations, ModelSurrogate
+from .surrogate import Evaluations, ModelSurrogate, RescaledSurrogate
 
 CANDIDATES = 512
 """Candidates of each round, from all over the box and from around the best places."""
@@ -56,6 +57,8 @@ class Optimizer:
     - What was evaluated before can be told without having been asked; it counts towards `n_init`.
     - An evaluation that failed is told as NaN: it is left out of the result with a `FailedEvaluation` warning, and
       the model is given the worst value there.
+    - What the model foresees of each answer is compared with it, and how certain the model is taken to be follows from
+      that (`record.Record`).
     - Everything is plain data: an optimizer can be pickled between questions.
 
     **Arguments:**
@@ -102,6 +105,8 @@ class Optimizer:
         self._design = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng)
         self._told: list[tuple[np.ndarray, float]] = []
         self._open: list[np.ndarray] = []
+        self._foreseen: dict[bytes, Foreseen] = {}
+        self._record = Record()
         self.used = False
         """Whether the model has chosen a place yet."""
 
@@ -114,6 +119,8 @@ class Optimizer:
         else:
             place, self.used = self._most_promising(), True
         x = np.clip(self.low + place * (self.high - self.low), self.low, self.high)
+        if self.used and not by_chance:
+            self._foreseen[x.tobytes()] = self._foresee(place)
         self._open.append(x)
         return x.copy()
 
@@ -138,8 +145,12 @@ class Optimizer:
             raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
         for place, value in zip(inside, y, strict=True):
             self._told.append((place, float(value)))
-            if not self._close(place) and len(y) == len(self._open) == 1:
+            question = self._close(place)
+            if question is None and len(y) == len(self._open) == 1:
                 self._open.clear()
+                self._foreseen.clear()
+            elif question in self._foreseen:
+                self._record.add(self._foreseen.pop(question), float(value))
         failed = ~np.isfinite(y)
         if failed.any():
             lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"
@@ -150,8 +161,10 @@ class Optimizer:
         x = np.asarray(x, np.float64)
         if x.shape != self.low.shape:
             raise ValueError(f"`x` must have the shape {self.low.shape}, got {x.shape}.")
-        if not self._close(x):
+        question = self._close(x)
+        if question is None:
             raise ValueError(f"There is no open question at x = {x}; there are {len(self._open)}: {self._open}.")
+        self._foreseen.pop(question, None)
 
     def result(self, message: str = "", success: bool = True) -> OptimizeResult:
         """What is known so far, as SciPy says it.
@@ -193,16 +206,23 @@ class Optimizer:
         return np.maximum(SAME * (self.high - self.low), single)
 
     def _close(self, x):
-        """Takes the open question nearest to `x` off the list if that is its place, and says whether it was."""
+        """Takes the open question nearest to `x` off the list if that is its place, and gives the bytes of that, or
+        None."""
         away = [np.max(np.abs(other - x) / self._rounding()) for other in self._open]
-        found = bool(away) and min(away) <= 1
-        if found:
-            del self._open[int(np.argmin(away))]
-        return found
+        if not away or min(away) > 1:
+            return None
+        return self._open.pop(int(np.argmin(away))).tobytes()
+
+    def _foresee(self, place):
+        """What the model predicts of the value at a place in the unit cube, before it is known."""
+        seen, scale = self._seen(self._open)
+        mean, std, share = map(float, _foreseen(self.surrogate, seen, jnp.asarray(_from_cube(place[None]))))
+        return Foreseen(mean, std, share, scale)
 
     def _most_promising(self):
         """The place in the unit cube that promises most, after a few rounds of candidates."""
         seen, _ = self._seen(self._open)
+        belief = RescaledSurrogate(self.surrogate, jnp.asarray(self._record.factor, jnp.float32))
         key = jr.key(self._rng.integers(2**31))
         n = int(seen.mask.sum())
         best = np.argsort(np.asarray(seen.y)[:n], kind="stable")[:CENTRES]
@@ -210,7 +230,7 @@ class Optimizer:
         places = np.concatenate([anywhere, self._around(_to_cube(np.asarray(seen.x)[best]), CANDIDATES // 2)])
         kept, promises = places[:0], np.zeros(0)
         for _ in range(ROUNDS):
-            found = np.asarray(_promises(self.acquisition, self.surrogate, seen, jnp.asarray(_from_cube(places)), key))
+            found = np.asarray(_promises(self.acquisition, belief, seen, jnp.asarray(_from_cube(places)), key))
             found = np.where(self._asked(places), -np.inf, found)  # the very corner of the box, for one, was asked for
             kept, promises = np.concatenate([kept, places]), np.concatenate([promises, found])
             order = np.argsort(-promises, kind="stable")[:CENTRES]  # NaN comes last
@@ -245,6 +265,11 @@ class Optimizer:
 @eqx.filter_jit
 def _promises(acquisition, surrogate, seen, xt, key):
     return acquisition(surrogate, seen, xt, key)
+
+
+@eqx.filter_jit
+def _foreseen(surrogate, seen, xt):
+    return [a[0] for a in surrogate.foresee(seen, xt)]
 
 
 @eqx.filter_jit

@@ -61,8 +61,18 @@ class ModelSurrogate(AbstractSurrogate):
             raise ValueError(f"`anchors` must be at least 1, got {self.anchors}.")
 
     def moments(self, seen, xt):
-        mean, _, variance = moments(self.model(*self._context(seen), self._padded(xt), seen.mask))[..., 0]
+        mean, _, variance = self._moments(seen, xt)
         return mean, jnp.sqrt(variance)
+
+    def foresee(
+        self, seen: Evaluations, xt: Float[Array, "nt d"]
+    ) -> tuple[Float[Array, " nt"], Float[Array, " nt"], Float[Array, " nt"]]:
+        """Mean and standard deviation of a value at each candidate, and the share of the function in its variance."""
+        mean, total, variance = self._moments(seen, xt)
+        return mean, jnp.sqrt(total), variance / total
+
+    def _moments(self, seen, xt):
+        return moments(self.model(*self._context(seen), self._padded(xt), seen.mask))[..., 0]
 
     def sample(self, seen, xt, key):
         if isinstance(self.model, AbstractLatentNeuralProcess):
@@ -94,6 +104,21 @@ class ModelSurrogate(AbstractSurrogate):
 
     def _padded(self, x):
         return jnp.pad(x, ((0, 0), (0, self.model.dx - x.shape[1])))
+
+
+class RescaledSurrogate(AbstractSurrogate):
+    """Another belief, with standard deviations that are multiplied by `factor`."""
+
+    belief: AbstractSurrogate
+    factor: Float[Array, ""]
+
+    def moments(self, seen, xt):
+        mean, std = self.belief.moments(seen, xt)
+        return mean, self.factor * std
+
+    def sample(self, seen, xt, key):
+        mean, _ = self.belief.moments(seen, xt)
+        return mean + self.factor * (self.belief.sample(seen, xt, key) - mean)
 
 
 class GPSurrogate(AbstractSurrogate):

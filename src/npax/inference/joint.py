@@ -43,7 +43,7 @@ def covariance(
     strong, the noiseless function at neighbouring places is less dependent than it should be: of sin x on [0, 10], seen
     60 times with noise 0.3 (1), differences over 0.1 have a standard deviation of 0.07 (0.57) here, 0.17 (0.70) in
     `npax.sample` and 0.01 (0.03) by a fitted Gaussian process; means over regions are about right (over the very places
-    of 60 observations in the plane, with noise 0.7 of the field, their standard deviation is 0.83 of the exact one).
+    of 60 observations in the plane, with noise 0.7 of the field, their standard deviation is 0.88 of the exact one).
     Covariances overflow where standard deviations are beyond 1e154; samples do not.
     **Raises** `ValueError` for more than 1,000 targets.
     """
