@@ -1,5 +1,6 @@
 """Laws of every neural process."""
 
+import contextlib
 import inspect
 
 import equinox as eqx
@@ -7,12 +8,14 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
 from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, moments, normal, same
 
 import npax
 from npax.inference import autoregressive_log_prob
+from npax.models._alone import compiled_alone
 
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)
@@ -186,6 +189,28 @@ def test_calls_by_themselves_are_compiled_once(name, getkey, compilations):
     first = answers()
     before = compilations.count
     assert before and same(answers(), first) and compilations.count == before
+
+
+def test_what_is_no_array_reaches_the_method_as_it_is():
+    """JAX refuses masked arrays and takes tables; compiled, the former would lose their mask, the latter be refused."""
+    seen = []
+
+    class Model(eqx.Module):
+        weight: jax.Array
+
+        @compiled_alone
+        def method(self, x, n=2):
+            seen.append(x)
+            return self.weight * jnp.asarray(x).sum() * n
+
+    model, x = Model(jnp.float32(3.0)), np.ones((2, 1), np.float32)
+    assert [float(model.method(x)) for _ in range(3)] == [12.0] * 3 and len(seen) == 1
+    assert isinstance(seen.pop(), jax.core.Tracer)
+    for other in (pd.DataFrame(x), x.tolist(), np.ma.masked_array(x, mask=[[True], [False]])):
+        with contextlib.suppress(ValueError, TypeError):
+            model.method(other)
+        assert seen.pop() is other
+    assert float(jax.jit(lambda x: model.method(x, n=1))(x)) == 6.0 and len(seen) == 1
 
 
 FIXED = {"cnp", "np", "lbanp", "pt-tnp", "te-pt-tnp", "perf", "perf-rotary", "dka", "dka-rotary", "convcnp"}

@@ -2,28 +2,34 @@
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax.core import Tracer
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def compiled_alone(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The method, which is one compiled program where it is called by itself, on numbers.
+def compiled_alone(
+    method: Callable[Concatenate[Any, Arguments], Result],
+) -> Callable[Concatenate[Any, Arguments], Result]:
+    """The method of a model, which is one compiled program where it is called by itself, on arrays.
 
-    Within `jax.jit` and other transformations, whose arguments are tracers, it is as it stands. By itself it would have
-    its loops compiled anew at every call, each for good: seconds, and after some hundred calls the end of the process,
-    at the number of memory maps that Linux grants.
+    Within `jax.jit` and other transformations, whose arguments are tracers, and of anything that JAX may refuse or
+    convert (masked arrays, tables, lists) it is as it stands. By itself it would have its loops compiled anew at every
+    call, each for good: seconds, and after some hundred calls the end of the process, at the number of memory maps that
+    Linux grants.
     """
     program = eqx.filter_jit(method)
 
     @functools.wraps(method)
-    def alone_or_within(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        traced = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs)))
-        return (method if traced else program)(*args, **kwargs)
+    def alone_or_within(model: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        given = jax.tree.leaves((args, kwargs))
+        arrays = all(isinstance(leaf, jax.Array | int) or type(leaf) is np.ndarray for leaf in given)
+        traced = any(isinstance(leaf, Tracer) for leaf in [*given, *jax.tree.leaves(model)])
+        return (program if arrays and not traced else method)(model, *args, **kwargs)
 
     return alone_or_within
