@@ -119,7 +119,7 @@ class Optimizer:
         else:
             place, self.used = self._most_promising(), True
         x = np.clip(self.low + place * (self.high - self.low), self.low, self.high)
-        if self.used and not by_chance:
+        if self.used:
             self._foreseen[x.tobytes()] = self._foresee(place)
         self._open.append(x)
         return x.copy()

@@ -130,8 +130,8 @@ class GPPrior(AbstractTasks):
     - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
     - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.5; of 30 points and more in
       two thirds of the tasks from their mean spacing on, $4 / n^{1/d}$; other lengths along other axes in half of the
-      kernels, in a quarter by a factor of three and more, rotated in half; a direction without effect in an eighth of
-      the kernels in the plane, a fifth in space;
+      kernels, in a quarter by a factor whose median is three in the plane, rotated in half; a direction without effect
+      in an eighth of the kernels in the plane, a fifth in space;
     - noise from nearly none (0.003) to the size of the signal, in half of the tasks uniform from a tenth on;
       heavy-tailed in three tasks of ten (a Gaussian whose variance is itself random at each point); constant offsets
       and linear trends in some;
