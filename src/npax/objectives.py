@@ -21,6 +21,7 @@ from .models import (
     AbstractNeuralProcess,
     GridConvCNP,
 )
+from .models._base import condition_on
 from .task import Task
 from .tasks import HiddenPixels, Picture, PosteriorTask
 
@@ -32,7 +33,7 @@ def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = Non
     `key`: of the draws of a model with a latent variable; without one they are the same at every call.
     """
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    state = model.condition(task.xc, task.yc, task.mask_c)
+    state = _conditioned(model, task)
     latent = isinstance(model, AbstractLatentNeuralProcess)
     predicted = model.predict(state, xt, key=key) if latent else model.predict(state, xt)
     return masked_mean(-log_prob(predicted, yt, task.mask_t), task.mask_t)
@@ -49,7 +50,7 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     """
     _check_kind("elbo", model, NP)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    state = model.condition(task.xc, task.yc, task.mask_c)
+    state = _conditioned(model, task)
     posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
     z = jnp.asarray(posterior.rsample(key))
     found = log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
@@ -72,7 +73,7 @@ def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: i
     _check_kind("importance_weighted_nll", model, NP)
     whole_number(1, samples=samples)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    state = model.condition(task.xc, task.yc, task.mask_c)
+    state = _conditioned(model, task)
     posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
 
     def log_weight(key):
@@ -94,7 +95,7 @@ def bootstrap_nll(model: BNP, task: Task, key: PRNGKeyArray, draws: int = 4) -> 
     """
     _check_kind("bootstrap_nll", model, BNP)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    state = model.condition(task.xc, task.yc, task.mask_c)
+    state = _conditioned(model, task)
     base = log_prob(model.predict_base(state, xt), yt, task.mask_t)
     mixed = log_prob(model.predict(state, xt, key=key, samples=draws), yt, task.mask_t)
     return masked_mean(-base - mixed, task.mask_t)
@@ -125,9 +126,13 @@ def _joint_nll(model, task, key, targets):
     order = jnp.argsort(jnp.where(task.mask_t, lots, 2.0))[:targets]  # those that count first
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     xt, yt, mask = xt[order], yt[order], task.mask_t[order]
-    state = model.condition(task.xc, task.yc, task.mask_c)
+    state = _conditioned(model, task)
     found = model.joint_log_prob(state, xt, yt, mask, key=draw_key)
     return -found / jnp.maximum(jnp.sum(mask), 1).astype(found.dtype)
+
+
+def _conditioned(model, task):
+    return condition_on(model, task.xc, task.yc, task.mask_c, task.error_c)
 
 
 def _check_kind(objective, model, kind):
@@ -170,7 +175,7 @@ def function_and_noise_nll(
     """
     task = posterior.task
     xt, mean, variance, noise = _visible(task.mask_t, task.xt, posterior.mean, posterior.variance, posterior.noise)
-    predicted = marginals(model(task.xc, task.yc, xt, task.mask_c))
+    predicted = marginals(model.predict(_conditioned(model, task), xt))
     if not isinstance(predicted, NoisyNormal):
         raise TypeError(
             "`function_and_noise_nll` needs a model with the `FunctionAndNoise` likelihood, "

@@ -12,7 +12,10 @@ class Task(eqx.Module):
     `jax.vmap` over a sampler makes it. Sets of different sizes are padded to one shape and told apart by their
     masks: whatever stands under a `False` (NaN too) counts for nothing, in values and in gradients.
 
-    **Shapes:** `xc [nc dx]`, `yc [nc dy]`, `mask_c [nc]`, `xt [nt dx]`, `yt [nt dy]`, `mask_t [nt]`.
+    `error_c`: standard deviations of that part of the noise on each value of the context that is known beforehand, for
+    models that hear of them (`TNPKR` with `errors=True`); None, or zeros, where all is to be inferred.
+
+    **Shapes:** `xc [nc dx]`, `yc [nc dy]`, `mask_c [nc]`, `xt [nt dx]`, `yt [nt dy]`, `mask_t [nt]`, `error_c` of `yc`.
     """
 
     xc: Float[Array, "*batch nc dx"]
@@ -21,6 +24,7 @@ class Task(eqx.Module):
     xt: Float[Array, "*batch nt dx"]
     yt: Float[Array, "*batch nt dy"]
     mask_t: Bool[Array, "*batch nt"]
+    error_c: Float[Array, "*batch nc dy"] | None = None
 
     @classmethod
     def of(cls, xc, yc, xt, yt) -> "Task":

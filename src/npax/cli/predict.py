@@ -32,6 +32,10 @@ def predict(
         typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False),
     ],
     y: Annotated[str, typer.Option(help="The column of the values.", show_default=False)],
+    error: Annotated[
+        str | None,
+        typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
+    ] = None,
     at: Annotated[
         Path | None,
         typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False),
@@ -103,7 +107,7 @@ def predict(
         if output is not None:
             tables.check_names([*x, y], output)
         observed = tables.read(observations)
-        tables.check_columns(observed, [*x, y], observations)
+        tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations)
         table = tables.as_table(observed, [*x, y]).astype(dict.fromkeys((*x, y), float))
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         if at is None:
@@ -119,7 +123,7 @@ def predict(
         from ..estimators import interpolate
 
         options = {"coords": coords.value, "model": model, "finetune": finetune, "strategy": strategy.value}
-        options |= {"include_noise": noise, "progress": err.is_terminal}
+        options |= {"error": error, "include_noise": noise, "progress": err.is_terminal}
         try:
             if store is not None:
                 prediction = interpolate(observed, tables.as_grid(target, x), x=x, y=y, store=store, **options)

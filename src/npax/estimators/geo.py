@@ -36,6 +36,7 @@ def interpolate(
     x: Hashable | Sequence[Hashable] = ("lon", "lat"),
     y: Hashable | Sequence[Hashable] | None = None,
     *,
+    error: Hashable | Sequence[Hashable] | None = None,
     coords: str = "planar",
     include_noise: bool = True,
     finetune: int = 0,
@@ -62,6 +63,8 @@ def interpolate(
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
+    - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`); NaN for zero. See
+      `NeuralProcessRegressor.fit`.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
       apart, as the pretrained ones do).
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
@@ -106,6 +109,9 @@ def interpolate(
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
     if len({*x, *ys}) < len(x) + len(ys):
         raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
+    errors = [] if error is None else _listed(error)
+    if error is not None and len(errors) != len(ys):
+        raise ValueError(f"`error` must name a column for each of `y`, {ys}; got {errors}.")
     store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*x, *ys)):
         raise ValueError(
@@ -119,19 +125,20 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    table, attributes = as_table(observations, x, ys)
+    table, attributes = as_table(observations, x, ys, errors)
     reg = NeuralProcessRegressor(coords=coords, **options)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     if not is_table(observations) and reg.on_missing == "drop":
         there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
     places, values = places[there], values[there]
+    known_errors = np.nan_to_num(_columns(table, errors, "observations")[there]) if errors else None
     if not len(places):
         raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
     refuse_missing(places, x, "`observations`")
     if coords != "latlon":
         warn_of_degrees(x, places)
-    reg.fit(places, values, finetune=finetune, gaps=gaps)
+    reg.fit(places, values, error=known_errors, finetune=finetune, gaps=gaps)
     reg._names = x
     if grid is None:
         return _at_points(reg, target, x, ys, include_noise)
@@ -187,7 +194,7 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
     if store is not None:
         from .store import Store
 
-        request = (predictor.model, reg.X_, reg.y_, reg.coords, reg.normalize)
+        request = (predictor.model, reg.X_, reg.y_, reg.error_, reg.coords, reg.normalize)
         request += (reg.strategy_, reg.tile_size, include_noise)
         return Store(store, grid, variables, request).fill(
             lambda places: moments_at(predictor, places, include_noise), progress=reg.progress

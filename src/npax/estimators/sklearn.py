@@ -16,6 +16,7 @@ from ..arguments import true_or_false, whole_number
 from ..arrays import floats, with_nan
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import check_joint, covariance, joint_samples
+from ..inference.predict import known_errors
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
@@ -65,7 +66,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `random_state`: seed of `sample_y` where that is given None; a whole number, or a generator of NumPy's, old or
       new.
 
-    **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`: model, coordinates and observations in use;
+    **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`, `error_`: model, coordinates and observations in use;
     `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, that of
     the latest prediction (before the first, what it would be for as many targets as observations).
 
@@ -115,16 +116,19 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X, y, *, finetune: int = 0, gaps: AbstractGaps | None = None) -> "NeuralProcessRegressor":
+    def fit(self, X, y, *, error=None, finetune: int = 0, gaps: AbstractGaps | None = None) -> "NeuralProcessRegressor":
         """Checks and keeps the observations; with `finetune`, adapts the model to them first.
 
-        **Arguments:** `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles
+        **Arguments:** `error`: standard deviations of that part of the noise on `y` that is known beforehand, such as an
+        instrument's or those of averages (`std / sqrt(n)`), of the shape of `y` or one for all; zero where nothing is.
+        What noise there is beside it the model infers, and only that is part of a new observation's. `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles
         of `tile_size`; good values: 100 to 500, from about a thousand observations on); the model that was best on
         other gaps is used, which may be the one that came. `gaps`: how they look, such as
         `npax.training.MovedGaps(at)` with the places `at` that are to be filled.
 
         **Raises:** `ValueError` for wrong shapes, text, dates, NaN or infinity in `X`, no rows, more columns than the
-        model takes, latitudes beyond 90; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
+        model takes, latitudes beyond 90, an `error` that is negative, not finite or given to a model that hears of none
+        or to be fine-tuned; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
         """
         for name, value, allowed in (
             ("strategy", self.strategy, ("auto", "exact", "tiled")),
@@ -139,8 +143,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(
                 "`gaps` say what to fine-tune on, and `finetune` is 0: give it a number of steps, say 200."
             )
+        if error is not None and finetune:
+            raise ValueError("`finetune` does not hear of a known `error`: leave one of the two out.")
         with self._as_before_if_it_fails():
-            X, y = self._checked(X, y, reset=True)
+            X, y, error = self._checked(X, y, error, reset=True)
             self._check_names(X)
             self.coords_ = self.coords
             self.model_, self.finetuned_ = _model(self.model, self.normalize), None
@@ -150,19 +156,20 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
                 )
                 self.model_ = self.finetuned_.model
-            self._keep(X.copy(), y)
+            self._keep(X.copy(), y, error)
             self._check_scale()
             return self
 
-    def update(self, X, y) -> "NeuralProcessRegressor":
+    def update(self, X, y, *, error=None) -> "NeuralProcessRegressor":
         """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is."""
         check_is_fitted(self)
         with self._as_before_if_it_fails():
-            X, y = self._checked(X, y, reset=False)
+            X, y, error = self._checked(X, y, error, reset=False)
             if y.shape[1:] != self.y_.shape[1:]:
                 like = ("n", *self.y_.shape[1:])
                 raise ValueError(f"`y` must have the columns that it had in `fit`: shape {like}, got {y.shape}.")
-            return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]))
+            error = _joined(self.error_, self.y_, error, y)
+            return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]), error)
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """The mean at the rows of `X`, and with it the standard deviation or the joint covariance if asked for.
@@ -240,26 +247,27 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         from ..metrics import score_report
 
         check_is_fitted(self)
-        X, y = self._checked(X, y, reset=False)
+        X, y, _ = self._checked(X, y, None, reset=False)
         self._warn_of_far(X)
         prediction = self._predictor(len(X))(X)
         return score_report(y, self._like_y(prediction.mean), self._like_y(prediction.std()))
 
-    def _checked(self, X, y, *, reset):
+    def _checked(self, X, y, error, *, reset):
         """Rows in use: float64, all finite."""
         of_y = {"ensure_2d": False, "ensure_all_finite": False, "dtype": "numeric"}
         X, y = self._valid(X, y, reset=reset, validate_separately=({"dtype": np.float64}, of_y))
         y = y.astype(np.float64)
         check_consistent_length(X, y)
+        error = None if error is None else _like(y, error)
         finite = np.isfinite(y).reshape(len(y), -1).all(axis=1)
         if finite.all():
-            return X, y
+            return X, y, error
         lost = f"{np.sum(~finite)} of {len(y)} rows of `y` hold NaN or infinity"
         if self.on_missing == "raise" or (reset and not finite.any()):
             remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
             raise ValueError(f"{lost}. {remedy}")
         warn(f"{lost}; they are left out.", DroppedRows)
-        return X[finite], y[finite]
+        return X[finite], y[finite], None if error is None else error[finite]
 
     def _check_names(self, X):
         names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]
@@ -315,14 +323,16 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             vars(self).update(before)
             raise
 
-    def _keep(self, X, y):
+    def _keep(self, X, y, error=None):
+        if error is not None:
+            known_errors(self.model_, error.reshape(len(y), -1), y.reshape(len(y), -1))
         refuse_impossible(self.model_.likelihood, y.reshape(len(y), -1))
         system = coordinates(self.coords_)
         positions = system.positions(X)
         self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
         if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
             self._tile_reach = tile_reach(system.frame(positions)(positions), self.tile_size)
-        self.X_, self.y_, self._predictors = X, y, {}
+        self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self._predictor(len(X))
         return self
 
@@ -334,7 +344,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
             context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords_)
-            options = {"progress": self.progress, "normalize": self.normalize}
+            error = None if self.error_ is None else self.error_.reshape(len(self.y_), -1)
+            options = {"error": error, "progress": self.progress, "normalize": self.normalize}
             self._predictors[strategy] = (
                 Exact(*context, **options) if strategy == "exact" else Tiled(*context, size=self.tile_size, **options)
             )
@@ -343,6 +354,24 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
+
+
+def _like(y, error):
+    """Known errors in the shape of `y`. **Raises** `ValueError` for another."""
+    error = floats(error)
+    if error.shape not in ((), y.shape):
+        raise ValueError(
+            f"`error` must have the shape of `y`, {y.shape}, or be one number; got the shape {error.shape}."
+        )
+    return np.broadcast_to(error, y.shape).copy()
+
+
+def _joined(error, y, error_new, y_new):
+    """Known errors of old and new observations: zeros where only the others have any."""
+    if error is None and error_new is None:
+        return None
+    both = ((error, y), (error_new, y_new))
+    return np.concatenate([np.zeros_like(values) if given is None else given for given, values in both])
 
 
 def _unmasked(a: Any) -> Any:

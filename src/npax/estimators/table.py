@@ -5,26 +5,28 @@ from .missing import refuse_undecoded
 from .repeats import warn_of_repeats, warn_of_same_places
 
 
-def as_table(observations, x, ys):
-    """Observations as a DataFrame, and the attributes of each `y`."""
+def as_table(observations, x, ys, errors=()):
+    """Observations as a DataFrame, and the attributes of each `y`; `errors`: names of their known standard errors."""
     if is_table(observations):
-        observations = with_levels(observations, [*x, *ys])
-        require(observations.columns, [*x, *ys], "observations")
-        table = observations[[*x, *ys]].compute() if is_lazy_table(observations) else observations
+        names = [*x, *ys, *errors]
+        observations = with_levels(observations, names)
+        require(observations.columns, names, "observations")
+        table = observations[names].compute() if is_lazy_table(observations) else observations
         warn_of_same_places(table, x, ys)
         return table, {}
     refuse_other_kinds(observations)
     if not hasattr(observations, "data_vars") and observations.name is not None:
         require([observations.name], ys, "observations")
     dataset = observations if hasattr(observations, "data_vars") else observations.to_dataset(name=ys[0])
-    require(dataset.variables, [*x, *ys], "observations")
+    require(dataset.variables, [*x, *ys, *errors], "observations")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
-    _refuse_other_dims(dataset, x, ys)
+    _refuse_other_dims(dataset, x, ys, "x")
+    _refuse_other_dims(dataset, errors, ys, "error")
     warn_of_repeats(dataset, x, ys)
-    dataset = dataset[[*ys, *(name for name in x if name not in dataset.coords)]]
+    dataset = dataset[[*ys, *(name for name in (*x, *errors) if name not in dataset.coords)]]
     dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
-    dataset = dataset.drop_vars([name for name in dataset.coords if name not in x]).compute()
-    for name in ys:
+    dataset = dataset.drop_vars([name for name in dataset.coords if name not in (*x, *errors)]).compute()
+    for name in (*ys, *errors):
         refuse_undecoded(dataset[name], name, "`observations`")
     return dataset.to_dataframe().reset_index(), attributes
 
@@ -40,16 +42,16 @@ def refuse_other_kinds(observations):
         )
 
 
-def _refuse_other_dims(dataset, x, ys):
+def _refuse_other_dims(dataset, names, ys, where):
     """**Raises** `ValueError` where a coordinate varies along a dimension that no `y` has: each value would be
     everywhere along it."""
     dims = {dim for name in ys for dim in dataset[name].dims}
-    for name in x:
+    for name in names:
         other = [dim for dim in dataset[name].dims if dim not in dims]
         if other:
             raise ValueError(
                 f"{', '.join(map(repr, ys))} of `observations` does not vary along {other[0]!r}, as {name!r} does: "
-                f"leave {name!r} out of `x`, or name a coordinate that goes with the values."
+                f"leave {name!r} out of `{where}`, or name what goes with the values."
             )
 
 

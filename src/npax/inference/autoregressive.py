@@ -13,10 +13,11 @@ from ..arguments import whole_number
 from ..arrays import floats
 from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
+from ..models._base import condition_on
 from ..progress import Progress
 from .buckets import bucket, pad
 from .grids import wide_enough
-from .predict import to_model
+from .predict import known_errors, to_model
 
 GROUPS = (1, 4, 16, 64)
 """Numbers of samples that are drawn side by side."""
@@ -35,6 +36,7 @@ def sample(
     method: str = "auto",
     include_noise: bool = True,
     progress: bool = False,
+    error=None,
 ) -> Float[Array, "n nt dy"]:
     r"""Samples of all targets together, $y^{(s)} \sim p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$.
 
@@ -48,7 +50,7 @@ def sample(
     **Arguments:** `model`; `xc [nc dx]`, `yc [nc dy]`, `xt [nt dx]` in the model's coordinates, as for the model
     itself (`NeuralProcessRegressor.sample_y` takes any units); `n` samples; `include_noise`: of new observations, or
     of the noiseless function where the model tells them apart; `progress`: show a progress bar over the values that
-    `"ar"` draws.
+    `"ar"` draws; `error [nc dy]`: known standard errors of `yc`, for models that hear of them (what is drawn has none).
 
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
     **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
@@ -68,6 +70,7 @@ def sample(
     n = int(n)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc = _values(model, yc, xc, "yc", "xc")
+    error = known_errors(model, error, yc)
     if len(xt) == 0:
         return jnp.zeros((n, 0, yc.shape[1]))
     rows = np.arange(len(xt))
@@ -75,7 +78,8 @@ def sample(
         xt, rows = _distinct(xt)
     model = wide_enough(model, np.concatenate([xc, xt]))
     size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
-    context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
+    error = None if error is None else pad(error.astype(np.float32), size)
+    context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc), error)
     side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
     drawn = -(-n // side) * side  # few numbers of samples, few programs
     if method == "independent":
@@ -91,11 +95,11 @@ def sample(
             chains = _begun(context, slots, jnp.asarray(len(xt)), keys)
             for start in range(0, len(xt), steps):
                 end = min(start + steps, len(xt))
-                chains = _continued(model, context[2], chains, jnp.asarray(start), jnp.asarray(end))
+                chains = _continued(model, context[2:], chains, jnp.asarray(start), jnp.asarray(end))
                 jax.block_until_ready(chains)
                 bar.advance(side * (end - start))
             if not include_noise:
-                chains = _without_noise(model, context[2], chains, jnp.asarray(len(xt)))
+                chains = _without_noise(model, context[2:], chains, jnp.asarray(len(xt)))
             groups.append(_ended(chains))
     return jnp.concatenate(groups)[:n, rows]
 
@@ -156,14 +160,13 @@ def _draw(distribution, key, include_noise):
 
 @eqx.filter_jit
 def _independent(model, context, xt, keys, include_noise) -> Array:
-    xc, yc, mask = context
-    distribution = model(xc, yc, xt, mask)
+    distribution = model.predict(condition_on(model, *context), xt)
     return jax.vmap(lambda key: _draw(distribution, key, include_noise))(keys)
 
 
 @eqx.filter_jit
 def _own(model, context, xt, counted, key, n, include_noise) -> Array:
-    return model.sample(model.condition(*context), xt, key, n, mask=counted, include_noise=include_noise)
+    return model.sample(condition_on(model, *context), xt, key, n, mask=counted, include_noise=include_noise)
 
 
 class _Chains(NamedTuple):
@@ -179,7 +182,7 @@ class _Chains(NamedTuple):
 @eqx.filter_jit
 def _begun(context, xt, count, keys) -> _Chains:
     """One chain per key; the slots of `xt` from `count` on are padding, and come last."""
-    xc, yc, _ = context
+    xc, yc, *_ = context
 
     def begun(key):
         order_key, draw_key = jr.split(key)
@@ -192,12 +195,13 @@ def _begun(context, xt, count, keys) -> _Chains:
 
 
 @eqx.filter_jit
-def _continued(model, mask, chains, start, end) -> _Chains:
-    """The chains after the targets from `start` to `end`."""
+def _continued(model, seen, chains, start, end) -> _Chains:
+    """The chains after the targets from `start` to `end`; `seen`: mask and errors of the context."""
+    mask, error = seen
 
     def continued(chain):
         def step(i, y):
-            predicted = _next(model, chain.x, y, mask, i)
+            predicted = _next(model, chain.x, y, mask, i, error)
             drawn = _draw(predicted, chain.keys[i], include_noise=True)[0]
             return y.at[mask.shape[0] + i].set(drawn.astype(y.dtype))  # counts are whole numbers
 
@@ -207,13 +211,15 @@ def _continued(model, mask, chains, start, end) -> _Chains:
 
 
 @eqx.filter_jit
-def _without_noise(model, mask, chains, count) -> _Chains:
+def _without_noise(model, seen, chains, count) -> _Chains:
     """The function in the place of its observations, where the model tells them apart."""
+    mask, error = seen
     nc = mask.shape[0]
 
     def without_noise(chain):
-        seen = jnp.concatenate([mask, jnp.arange(chain.order.shape[0]) < count])
-        observation = model(chain.x, chain.y, chain.x[nc:], seen)
+        drawn = jnp.arange(chain.order.shape[0]) < count
+        known = jnp.concatenate([mask, drawn]), followed_by_none(error, len(drawn))
+        observation = model.predict(condition_on(model, chain.x, chain.y, *known), chain.x[nc:])
         if noiseless(observation) is observation:
             return chain
         drawn = _draw(observation, chain.keys[-1], include_noise=False)
@@ -255,8 +261,13 @@ def _order(key, slots, count):
     return jnp.argsort(rank)
 
 
-def _next(model, x, y, mask, i):
+def _next(model, x, y, mask, i, error=None):
     """The distribution of the `i`-th target given the context and the targets before it."""
     nc = mask.shape[0]
-    seen = jnp.concatenate([mask, jnp.arange(x.shape[0] - nc) < i])
-    return model(x, y, jax.lax.dynamic_slice_in_dim(x, nc + i, 1), seen)
+    seen, error = jnp.concatenate([mask, jnp.arange(len(x) - nc) < i]), followed_by_none(error, len(x) - nc)
+    return model.predict(condition_on(model, x, y, seen, error), jax.lax.dynamic_slice_in_dim(x, nc + i, 1))
+
+
+def followed_by_none(error: Float[Array, "nc dy"] | None, n: int) -> Float[Array, "nc+{n} dy"] | None:
+    """Known errors of a context that `n` values follow of which no part of the noise is known."""
+    return None if error is None else jnp.pad(error, ((0, n), (0, 0)))

@@ -10,8 +10,9 @@ import numpy as np
 
 from ..arguments import whole_number
 from ..likelihoods import of_real_numbers
+from ..models._base import condition_on
 from ..progress import Progress
-from .autoregressive import sample
+from .autoregressive import followed_by_none, sample
 from .buckets import bucket, pad
 from .grids import wide_enough
 from .normalise import HALF_SPAN
@@ -114,8 +115,9 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     keys = jr.split(key, len(predictor.contexts))
     own = partial(sample, include_noise=include_noise, progress=predictor.progress)
     for column_key, context in zip(keys, predictor.contexts, strict=True):
-        xc, yc = context.x[context.mask], context.y[context.mask]
-        drawn = own(predictor.model, xc, yc, xt, n, key=column_key)
+        xc, yc, _, error = context.seen
+        xc, yc, error = (None if a is None else a[context.mask] for a in (xc, yc, error))
+        drawn = own(predictor.model, xc, yc, xt, n, key=column_key, error=error)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     return np.concatenate(columns, axis=-1)
 
@@ -151,9 +153,9 @@ def _responses(predictor, positions, j, unit):
         reached = np.ones(len(positions), bool)
     xt = to_model(predictor.model, local)
     slots, columns = pad(xt, bucket(len(xt))), []
-    for _, *context in contexts:
-        model = wide_enough(predictor.model, np.concatenate([context[0], xt]))
-        found = np.asarray(_response(model, tuple(context), slots, jnp.asarray(j)), np.float64)[: len(xt)]
+    for context in contexts:
+        model = wide_enough(predictor.model, np.concatenate([context.x, xt]))
+        found = np.asarray(_response(model, context.seen, slots, jnp.asarray(j)), np.float64)[: len(xt)]
         columns.append(found)
     std = std * np.concatenate([context.standardiser.std for context in contexts], axis=-1)
     return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(std / unit), np.nan)
@@ -168,14 +170,14 @@ def _middle_and_half(context, d):
 
 @eqx.filter_jit
 def _response(model, context, xt, j):
-    xc, yc, mask = context
+    xc, yc, mask, error = context
     xj = jax.lax.dynamic_slice_in_dim(xt, j, 1)
-    mean, variance, _ = moments(model(xc, yc, xj, mask))
+    mean, variance, _ = moments(model.predict(condition_on(model, *context), xj))
     std = jnp.sqrt(variance)
 
     def after(y):
         x, y, seen = jnp.concatenate([xc, xj]), jnp.concatenate([yc, y]), jnp.append(mask, True)
-        return moments(model(x, y, xt, seen))[0]
+        return moments(model.predict(condition_on(model, x, y, seen, followed_by_none(error, 1)), xt))[0]
 
     above, below = jax.vmap(after)(jnp.stack([mean + std, mean - std]))
     return (above - below) / 2 * std

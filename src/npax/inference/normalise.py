@@ -11,6 +11,8 @@ HALF_SPAN = 2.0
 """Models are trained on coordinates in [-2, 2]."""
 ROUNDED = 1e-4
 """Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
+MOST_ERROR = 1e6
+"""The largest known standard error, in standard deviations of the values, that models hear of."""
 SAME = 1e-13
 """By what share of the largest values may differ and are still one, but for rounding errors."""
 
@@ -241,6 +243,11 @@ class Standardiser:
     def __call__(self, y: np.ndarray) -> np.ndarray:
         unit, mean, std = self._near_one()
         return (y / unit - mean) / std
+
+    def scaled(self, error: np.ndarray) -> np.ndarray:
+        """Standard deviations `[*contexts n dy]` in the unit that values are brought to, float32."""
+        with np.errstate(over="ignore"):
+            return np.minimum(error / self.std[..., None, :], MOST_ERROR).astype(np.float32)
 
     def undo(self, y: np.ndarray) -> np.ndarray:
         """Values `[*contexts n dy]` back in the units of the observations."""

@@ -19,6 +19,7 @@ from ..blocks import write_memories_in_threads
 from ..devices import as_here, cores_each, everywhere, local_mesh, on_first, split
 from ..likelihoods import marginals, noiseless, of_real_numbers
 from ..models import AbstractNeuralProcess, AbstractTokenStack
+from ..models._base import check_error, condition_on
 from ..progress import Progress
 from .buckets import bucket, pad, wide_bucket
 from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
@@ -58,13 +59,20 @@ class Prediction(NamedTuple):
 class Context(NamedTuple):
     """What a model is conditioned on: normalised, float32, padded; and what undoes the normalisation of `y`.
 
-    **Shapes:** `x [*contexts n dx]`, `y [*contexts n dy]`, `mask [*contexts n]`.
+    **Shapes:** `x [*contexts n dx]`, `y [*contexts n dy]`, `mask [*contexts n]`; known standard errors `error`, if any,
+    as `y`.
     """
 
     standardiser: Standardiser
     x: np.ndarray
     y: np.ndarray
     mask: np.ndarray
+    error: np.ndarray | None = None
+
+    @property
+    def seen(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+        """What the model takes of it."""
+        return self.x, self.y, self.mask, self.error
 
 
 class Exact:
@@ -76,13 +84,13 @@ class Exact:
     devices of the process, and over the cores of each.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
-    the columns of `x` mean; `progress`: show a progress bar over chunks of targets; `normalize`: bring positions to
-    [-2, 2] and values to mean zero and standard deviation one first, or leave them as they are. A model with one column
-    of `y` serves each column independently. Later changes to `x` or `y` do not change the
-    answers. Threads may share it.
+    the columns of `x` mean; `error [nc dy]`: known standard errors of `y`, for models that hear of them; `progress`:
+    show a progress bar over chunks of targets; `normalize`: bring positions to [-2, 2] and values to mean zero and
+    standard deviation one first, or leave them as they are. A model with one column of `y` serves each column
+    independently. Later changes to `x` or `y` do not change the answers. Threads may share it.
 
     **Raises:** `ValueError` for more columns than the model takes, `x` and `y` of different lengths, values that are
-    not finite, and targets with other columns.
+    not finite, errors that the model does not hear of, and targets with other columns.
     """
 
     def __init__(
@@ -92,20 +100,20 @@ class Exact:
         y: np.ndarray,
         coordinates: AbstractCoordinates = Planar(),  # noqa: B008  (immutable)
         *,
+        error: np.ndarray | None = None,
         progress: bool = False,
         normalize: bool = True,
     ):
         coordinates = coordinates if normalize else Unscaled(coordinates)
         x, y = observations(x, y)
+        error = known_errors(model, error, y)
         self.model, self.coordinates, self.progress = model, coordinates, progress
         self.columns, self.dy = x.shape[1], y.shape[1]
         positions = coordinates.positions(x)
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
         standardise = normalize and of_real_numbers(model.likelihood)
-        self.contexts = [
-            Context(standardiser, *padded(xc, values)) for standardiser, values in outputs(model, y, standardise)
-        ]
+        self.contexts = contexts(model, xc, y, error, standardise)
         self._lock, self._kept = Lock(), {}
 
     def __call__(self, x: np.ndarray) -> Prediction:
@@ -147,6 +155,24 @@ def observations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
+def known_errors(
+    model: AbstractNeuralProcess, error: np.ndarray | None, y: Float[np.ndarray, "n dy"]
+) -> Float[np.ndarray, "n dy"] | None:
+    """A copy in float64 of known standard errors. **Raises** `ValueError` for a model that does not hear of any, another
+    shape than that of `y`, and what is negative or not finite."""
+    if error is None:
+        return None
+    check_error(model, error, y)
+    error = np.array(floats(error))
+    wrong = ~(np.isfinite(error) & (error >= 0)).all(axis=1)
+    if wrong.any():
+        raise ValueError(
+            "`error` holds standard deviations, finite and not negative (zero where no part of the noise is known); got "
+            f"{error[wrong][0]} in row {np.argmax(wrong)}."
+        )
+    return error
+
+
 def checked_targets(x: np.ndarray, columns: int) -> np.ndarray:
     """Targets in float64. **Raises** `ValueError` unless they are finite, with the columns of the observations."""
     x = floats(x)
@@ -178,6 +204,24 @@ def outputs(model: AbstractNeuralProcess, y: np.ndarray, standardise: bool) -> l
     groups = [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
     standardisers = [standardiser(group, standardise) for group in groups]
     return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
+
+
+def contexts(
+    model: AbstractNeuralProcess,
+    xc: Float[np.ndarray, "*contexts n dx"],
+    y: Float[np.ndarray, "*contexts n dy"],
+    error: Float[np.ndarray, "*contexts n dy"] | None,
+    standardise: bool,
+) -> list[Context]:
+    """What the model is conditioned on for each group of the columns of `y` that it takes."""
+    found = outputs(model, y, standardise)
+    if error is None:
+        return [Context(s, *padded(xc, values)) for s, values in found]
+    groups = np.split(error, len(found), axis=-1)
+    return [
+        Context(s, *padded(xc, values), pad(s.scaled(group), bucket(xc.shape[-2]), axis=-2))
+        for (s, values), group in zip(found, groups, strict=True)
+    ]
 
 
 def standardiser(y: np.ndarray, standardise: bool) -> Standardiser:
@@ -241,15 +285,14 @@ def chunk_size(model: AbstractNeuralProcess, platform: str) -> int:
 def condition(model: AbstractNeuralProcess, context: Context) -> Any:
     """The state of a context; of a large one, in threads where a device has several cores and the model is a stack of
     blocks."""
-    _, *arrays = context
     if len(context.x) < LARGE or cores_each(local_mesh()) == 1 or not isinstance(model, AbstractTokenStack):
-        return _condition(model, arrays)
-    return write_memories_in_threads(model.stack, *_entering(model, arrays))
+        return _condition(model, context.seen)
+    return write_memories_in_threads(model.stack, *_entering(model, context.seen))
 
 
 @eqx.filter_jit
 def _condition(model, context):
-    return model.condition(*context)
+    return condition_on(model, *context)
 
 
 @eqx.filter_jit

@@ -15,6 +15,7 @@ from ..arguments import whole_number
 from ..devices import as_here, cores, everywhere, local_mesh, split
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess
+from ..models._base import condition_on
 from ..progress import Progress
 from .blend import Blend
 from .cells import Box, Cell, Whole, bisect, known, small, weight
@@ -24,10 +25,11 @@ from .predict import (
     Context,
     Prediction,
     checked_targets,
+    contexts,
+    known_errors,
     moments,
     observations,
     outputs,
-    padded,
     restore,
     side_by_side,
     standardiser,
@@ -121,12 +123,14 @@ class Tiled:
         y: np.ndarray,
         coordinates: AbstractCoordinates = Planar(),  # noqa: B008  (immutable)
         *,
+        error: np.ndarray | None = None,
         size: int = 128,
         progress: bool = False,
         normalize: bool = True,
     ):
         whole_number(1, size=size)
         x, y = observations(x, y)
+        error = known_errors(model, error, y)
         if not len(x):
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
         coordinates = coordinates if normalize else Unscaled(coordinates)
@@ -139,6 +143,7 @@ class Tiled:
         self.standardise = normalize and of_real_numbers(model.likelihood)  # here: it traces the likelihood
         self.standardiser = standardiser(y, self.standardise)
         self.y = self.standardiser(y)
+        self.error = None if error is None else self.standardiser.scaled(error)
         self.trend = _trend(self.points, self.y) if self.standardise and len(x) >= TREND * size else None
         self.y = self.y - self._trend_at(self.positions)
         outputs(model, self.y[:0], False)
@@ -206,6 +211,7 @@ class Tiled:
         used, seen = np.unique(self.neighbours(middles), return_inverse=True)
         part = copy.copy(self)
         part.points, part.positions, part.y = middles, self.positions[used], self.y[used]
+        part.error = None if self.error is None else self.error[used]
         part.neighbours = Remembered(middles, seen.astype(np.min_scalar_type(len(used))))
         part.progress, part._whole, part._box = False, known, Box(*self.ends, middles)
         return part
@@ -238,7 +244,7 @@ class Tiled:
         def answer(part):
             batch = Batch.of(part, size, width)
             frame, contexts = self.around(batch.middle)
-            states = [_condition_all(model, context[1:], mesh) for context in contexts]
+            states = [_condition_all(model, context.seen, mesh) for context in contexts]
             return [
                 self._answer(decode, batch.columns(start, width), frame, positions, states, contexts)
                 for start in range(0, batch.targets.shape[1], width)
@@ -261,9 +267,8 @@ class Tiled:
         seen = self.neighbours(points)
         frame = self.coordinates.frame(self.positions[seen], self.frame)
         xc = to_model(self.model, frame(self.positions[seen]))
-        return frame, [
-            Context(s, *padded(xc, values)) for s, values in outputs(self.model, self.y[seen], self.standardise)
-        ]
+        error = None if self.error is None else self.error[seen]
+        return frame, contexts(self.model, xc, self.y[seen], error, self.standardise)
 
 
 def _trend(points, y):
@@ -307,7 +312,7 @@ def _best_width(counts):
 
 @eqx.filter_jit
 def _condition_all(model, contexts, mesh):
-    return split(lambda model, contexts: jax.vmap(model.condition)(*contexts), mesh)(model, contexts)
+    return split(lambda model, contexts: jax.vmap(partial(condition_on, model))(*contexts), mesh)(model, contexts)
 
 
 @eqx.filter_jit

@@ -86,7 +86,9 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
     stack: eqx.AbstractVar[Any]
 
     @abc.abstractmethod
-    def context_tokens(self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc size"]:
+    def context_tokens(
+        self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], error: Float[Array, "nc dy"] | None = None
+    ) -> Float[Array, "nc size"]:
         """What enters the first block."""
 
     @abc.abstractmethod
@@ -98,20 +100,58 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         """What the likelihood reads, of target tokens that have passed all blocks."""
 
     def entering(
-        self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], mask: Bool[Array, " nc"] | None = None
+        self,
+        xc: Float[Array, "nc dx"],
+        yc: Float[Array, "nc dy"],
+        mask: Bool[Array, " nc"] | None = None,
+        error: Float[Array, "nc dy"] | None = None,
     ) -> tuple[Float[Array, "nc size"], Float[Array, "nc dx"], Bool[Array, " nc"]]:
         """Tokens, locations and mask of a context, as `write_memories` takes them."""
+        check_error(self, error, yc)
         xc, yc, mask = clean(self, xc, yc, mask)
-        return self.context_tokens(xc, yc), xc, mask
+        if error is not None:
+            error = jnp.where(mask[:, None], floats((self, xc), error)[0], 0.0)
+        return self.context_tokens(xc, yc, error), xc, mask
 
     @compiled_alone
-    def condition(self, xc, yc, mask=None):
-        xc, yc, mask = clean(self, xc, yc, mask)
-        return write_memories(self.stack, self.context_tokens(xc, yc), xc, mask)
+    def condition(self, xc, yc, mask=None, error=None):
+        return write_memories(self.stack, *self.entering(xc, yc, mask, error))
 
     @compiled_alone
     def decode(self, state, xt):
         return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))
+
+
+def hears_errors(model: AbstractNeuralProcess) -> bool:
+    """Whether `condition` takes known standard errors of the context's values (see `TNPKR`)."""
+    return getattr(model, "errors", False)
+
+
+def condition_on(
+    model: AbstractNeuralProcess,
+    xc: Float[Array, "nc dx"],
+    yc: Float[Array, "nc dy"],
+    mask: Bool[Array, " nc"] | None = None,
+    error: Float[Array, "nc dy"] | None = None,
+) -> State:
+    """The state of any model; `error`, known standard errors, are for those that take them."""
+    if error is None:
+        return model.condition(xc, yc, mask)
+    check_error(model, error, yc)
+    return model.condition(xc, yc, mask, error)  # pyright: ignore[reportCallIssue]
+
+
+def check_error(model: AbstractNeuralProcess, error: Any, y: Any) -> None:
+    """**Raises** `ValueError` for standard errors that a model does not take, or of another shape than `y`."""
+    if error is None:
+        return
+    if not hears_errors(model):
+        raise ValueError(
+            f"`error` holds known standard errors, and this {type(model).__name__} was not made to hear of any. Leave "
+            "them out, or choose a `TNPKR` that is made with `errors=True`, such as the pretrained gp-universal."
+        )
+    if jnp.shape(error) != jnp.shape(y):
+        raise ValueError(f"`error` must have the shape of `yc`, {[*jnp.shape(y)]}; got {[*jnp.shape(error)]}.")
 
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:

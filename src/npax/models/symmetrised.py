@@ -6,7 +6,7 @@ import numpyro.distributions as dist
 from ..arguments import instance
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
 from ._alone import compiled_alone
-from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess
+from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess, condition_on, hears_errors
 
 _IMAGES = (False, True, True, False), (False, True, False, True)
 """Whether `x` and `y` are mirrored: in the task itself and in its three images."""
@@ -60,10 +60,14 @@ class Symmetrised(AbstractNeuralProcess):
     def dy(self):
         return self.likelihood.dy
 
+    @property
+    def errors(self) -> bool:
+        return hears_errors(self.model)
+
     @compiled_alone
-    def condition(self, xc, yc, mask=None):
+    def condition(self, xc, yc, mask=None, error=None):
         of_image = eqx.filter_vmap(
-            lambda in_x, in_y: self.model.condition(_mirrored(in_x, xc), _mirrored(in_y, yc), mask)
+            lambda in_x, in_y: condition_on(self.model, _mirrored(in_x, xc), _mirrored(in_y, yc), mask, error)
         )
         return of_image(*map(jnp.array, _IMAGES))
 

@@ -69,7 +69,7 @@ class TNPD(AbstractTokenStack):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    def context_tokens(self, xc, yc):
+    def context_tokens(self, xc, yc, error=None):
         return self.embed(context_features(xc, yc))
 
     def target_tokens(self, xt):

@@ -36,7 +36,12 @@ class TNPKR(AbstractTokenStack):
     model is translation equivariant: it sees differences only (with `DeepKernelAttention`, which reads locations
     itself, where that has a `rotary`). The SA, PERF and DKA variants of the paper are choices of `attention`.
 
-    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: how the queries of every head read (default
+    **Known errors.** With `errors=True` `condition` takes, beside each value, the standard deviation of that part of its
+    noise that is known beforehand (an instrument's, an average's): zero, or none given, where all is to be inferred. A
+    token co-embeds $\log(1 + (\epsilon / 0.05)^2) / 6$ of it: zero without error, one for an error of the unit of `y`,
+    linear in the logarithm of large ones. (No paper's; GPs have it as a diagonal that is added to the covariance.)
+
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `errors`: whether known standard errors are heard of. `attention`: how the queries of every head read (default
     `ScanAttention()`), or how whole tokens do, with projections of its own (`DeepKernelAttention`); `bias`, `rotary`:
     optional, of the heads. Of each one template, given to every block with noise of its own on its parameters, or a
     function `key -> module` that draws each block's (as `FavorAttention` and `DeepKernelAttention` need it).
@@ -60,6 +65,7 @@ class TNPKR(AbstractTokenStack):
     dx: int = eqx.field(static=True)
     dy: int = eqx.field(static=True)
     blocks: int = eqx.field(static=True)
+    embed_error: Linear | None = None
 
     def __init__(
         self,
@@ -70,6 +76,7 @@ class TNPKR(AbstractTokenStack):
         bias: AbstractBias | Callable[[PRNGKeyArray], AbstractBias] | None = None,
         rotary: RotaryCoordinates | Callable[[PRNGKeyArray], RotaryCoordinates] | None = None,
         locations: bool = True,
+        errors: bool = False,
         likelihood: AbstractLikelihood | None = None,
         blocks: int = 6,
         size: int = 64,
@@ -85,7 +92,8 @@ class TNPKR(AbstractTokenStack):
         self.embed_observed = jr.normal(o_key, (2, size))
         self.embed_location = _embed_location(dx, size, l_key) if locations else None
         self.embed_value = Linear(dy, size, key=v_key)
-        self.co_embed = MLP([(3 if locations else 2) * size, 4 * size, 2 * size, size], key=c_key)
+        self.embed_error = Linear(dy, size, key=jr.fold_in(v_key, 1)) if errors else None
+        self.co_embed = MLP([(2 + locations + errors) * size, 4 * size, 2 * size, size], key=c_key)
         self.norm = LayerNorm(size)
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy, self.blocks = dx, dy, blocks
@@ -112,22 +120,35 @@ class TNPKR(AbstractTokenStack):
 
         self.stack = eqx.filter_vmap(block)(jr.split(b_key, blocks))
 
-    def context_tokens(self, xc, yc):
-        return self._tokens(xc, yc, observed=1)
+    @property
+    def errors(self) -> bool:
+        return self.embed_error is not None
+
+    def context_tokens(self, xc, yc, error=None):
+        return self._tokens(xc, yc, error, observed=1)
 
     def target_tokens(self, xt):
-        zt = self._tokens(xt, jnp.zeros((1, self.dy), xt.dtype), observed=0)  # of all targets, if without locations
+        nothing = jnp.zeros((1, self.dy), xt.dtype)
+        zt = self._tokens(xt, nothing, None, observed=0)  # of all targets, if without locations
         return jnp.broadcast_to(zt, (xt.shape[0], zt.shape[1]))
 
     def finish(self, zt):
         return self.head(self.norm(zt))
 
-    def _tokens(self, x, y, observed):
-        """KR2 eq. 2: `[n size]`. All three embeddings are affine: the first map of the co-embedding takes them in."""
+    def _tokens(self, x, y, error, observed):
+        """KR2 eq. 2: `[n size]`. All embeddings are affine: the first map of the co-embedding takes them in."""
         maps, parts = (self.embed_value,), (y,)
+        if self.embed_error is not None:
+            error = jnp.zeros((1, self.dy), y.dtype) if error is None else _compressed(error)
+            maps, parts = (*maps, self.embed_error), (*parts, error)
         if self.embed_location is not None:
             maps, parts = (self.embed_location, *maps), (x, *parts)
         return self.co_embed.after(constant_beside(self.embed_observed[observed], *maps))(*parts)
+
+
+def _compressed(error):
+    """Standard errors on a scale on which a network tells them apart, from hundredths of the unit of `y` to many."""
+    return jnp.log(jnp.hypot(jnp.ones_like(error), error / 0.05)) / 3  # of the root: its square may overflow
 
 
 def _embed_location(dx, size, key):

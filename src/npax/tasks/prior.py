@@ -140,21 +140,27 @@ class GPPrior(AbstractTasks):
       narrow boxes, half of those of three coordinates on spheres (`designs`); its size log-uniform or uniform, 0
       included; targets in a box around it and close to it or, in two tasks of five, drawn as it is; in half of the
       tasks some of them at places of observations;
-    - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are.
+    - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are;
+    - in the share `errors` of the tasks a further part of the noise on the context is known, as `task.error_c`: of
+      standard deviations from a twentieth to twice the field's, equal, log-normal, or of two groups of which one may
+      have none; in half of these what is left to be inferred is small.
 
     Given what was drawn all is Gaussian, so the exact posterior of the targets comes with the task, at less cost
     than a joint draw: with $K_{cc} + \Sigma = L L^\top$, $y = L \epsilon$ and $A = L^{-1} K_{ct}$ the posterior mean
     is $A^\top \epsilon$ and its variance $k_{tt} - \sum A^2$.
 
     **Arguments:** `nc`: slots for context points (the most there can be); `nt`: targets; `low`: the least number of
-    context points.
+    context points; `errors`: share of tasks whose observations have known standard errors (0: `task.error_c` is None).
     """
 
     nc: int = eqx.field(static=True)
     nt: int = eqx.field(static=True)
     low: int = eqx.field(static=True, default=0)
+    errors: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
+        if not 0 <= self.errors <= 1:
+            raise ValueError(f"`errors` must be a share of the tasks, from 0 to 1, got {self.errors}.")
         whole_number(0, low=self.low, nc=self.nc)
         if self.low > self.nc:
             raise ValueError(f"The context sizes must satisfy low <= nc, got low={self.low}, nc={self.nc}.")
@@ -169,17 +175,20 @@ class GPPrior(AbstractTasks):
         field = Field.draw(next(keys), mask, dx, plain)
         restless = Modulation.draw(next(keys), plain)
         noise, noise_c = draw_noise(next(keys), self.nc, plain)
-        noise, noise_c = noise * jnp.square(restless(xt)), noise_c * jnp.square(restless(xc)) + 1e-5
-        yc, mean, var = draw_and_condition(next(keys), field(xc, xc), field(xc, xt), field.variance(xt), noise_c, mask)
+        error, left = draw_errors(jr.fold_in(key, 1), self.nc, self.errors)
+        noise, noise_c = left * noise * jnp.square(restless(xt)), left * noise_c * jnp.square(restless(xc)) + 1e-5
+        k_cc, k_ct, k_tt = field(xc, xc), field(xc, xt), field.variance(xt)
+        yc, mean, var = draw_and_condition(next(keys), k_cc, k_ct, k_tt, noise_c + jnp.square(error), mask)
         centre, scale = _spread(yc, mask, jr.bernoulli(next(keys)))
-        yc, mean = (yc - centre) / scale, (mean - centre) / scale
+        yc, mean, error = (yc - centre) / scale, (mean - centre) / scale, error / scale
         var, noise = var / jnp.square(scale), noise / jnp.square(scale)
 
         # A factorisation that broke down makes a task without points, not a run without weights.
         sound = jnp.isfinite(jnp.sum(yc) + jnp.sum(mean) + jnp.sum(var))
         yc, mean, var = (jnp.where(sound, a, safe) for a, safe in ((yc, 0.0), (mean, 0.0), (var, 1.0)))
         yt = mean + jnp.sqrt(var) * jr.normal(next(keys), mean.shape)
-        task = Task(xc, yc[:, None], mask & sound, xt, yt[:, None], jnp.full(self.nt, sound))
+        known = error[:, None] if self.errors else None
+        task = Task(xc, yc[:, None], mask & sound, xt, yt[:, None], jnp.full(self.nt, sound), known)
         return PosteriorTask(task, mean[:, None], var[:, None], noise[:, None])
 
     def _size(self, key):
@@ -297,6 +306,21 @@ def draw_noise(key, nc, plain):
     chi_square = jnp.sum(jnp.square(jr.normal(scale, (nc, 8))), axis=-1, where=jnp.arange(8) < degrees)
     spread = (degrees - 2).astype(jnp.float32) / jnp.maximum(chi_square, 0.05)
     return variance, variance * jnp.where(jr.bernoulli(heavy, 0.3) & ~plain, spread, 1.0)
+
+
+def draw_errors(key: PRNGKeyArray, nc: int, share: float) -> tuple[Float[Array, " nc"], Float[Array, ""]]:
+    """Known standard errors of the context's values, none but in the `share` of the tasks, and the factor on the
+    variance of the noise that is left to be inferred."""
+    has, kind, size, spread, values, few, ratio, left = jr.split(key, 8)
+    size = 0.05 * (2.0 / 0.05) ** jr.uniform(size)
+    log_normal = jnp.exp((0.2 + jr.uniform(spread)) * jr.normal(values, (nc,)))
+    less = jnp.where(jr.uniform(ratio) < 1 / 3, 0.0, 0.05 + 0.45 * jr.uniform(jr.fold_in(ratio, 1)))
+    groups = jnp.where(jr.bernoulli(jr.fold_in(few, 1), 0.1 + 0.8 * jr.uniform(few), (nc,)), less, 1.0)
+    kind = jr.uniform(kind)
+    pattern = jnp.where(kind < 0.25, 1.0, jnp.where(kind < 0.7, log_normal, groups))
+    has = jr.bernoulli(has, share)
+    small = jnp.where(jr.bernoulli(left), jnp.square(0.003 * (0.3 / 0.003) ** jr.uniform(jr.fold_in(left, 1))), 1.0)
+    return jnp.where(has, size * pattern, 0.0), jnp.where(has, small, 1.0)
 
 
 def _span(xc, mask, chosen):
