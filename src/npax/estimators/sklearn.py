@@ -119,16 +119,19 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def fit(self, X, y, *, error=None, finetune: int = 0, gaps: AbstractGaps | None = None) -> "NeuralProcessRegressor":
         """Checks and keeps the observations; with `finetune`, adapts the model to them first.
 
-        **Arguments:** `error`: standard deviations of that part of the noise on `y` that is known beforehand, such as an
-        instrument's or those of averages (`std / sqrt(n)`), of the shape of `y` or one for all; zero where nothing is.
-        What noise there is beside it the model infers, and only that is part of a new observation's. `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles
-        of `tile_size`; good values: 100 to 500, from about a thousand observations on); the model that was best on
-        other gaps is used, which may be the one that came. `gaps`: how they look, such as
-        `npax.training.MovedGaps(at)` with the places `at` that are to be filled.
+        **Arguments:**
+
+        - `error`: standard deviations of that part of the noise on `y` that is known beforehand, such as that of an
+          instrument or of averages (`std / sqrt(n)`): of the shape of `y`, or one for all; zero where none is known.
+          What noise there is beside it the model infers, and only that is part of a new observation's.
+        - `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles of `tile_size`;
+          good values: 100 to 500, from about a thousand observations on); the model that was best on other gaps is
+          used, which may be the one that came.
+        - `gaps`: how they look, such as `npax.training.MovedGaps(at)` with the places `at` that are to be filled.
 
         **Raises:** `ValueError` for wrong shapes, text, dates, NaN or infinity in `X`, no rows, more columns than the
-        model takes, latitudes beyond 90, an `error` that is negative, not finite or given to a model that hears of none
-        or to be fine-tuned; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
+        model takes, latitudes beyond 90, an `error` that is negative or not finite, or for a model that hears of none
+        or is fine-tuned; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
         """
         for name, value, allowed in (
             ("strategy", self.strategy, ("auto", "exact", "tiled")),
@@ -360,9 +363,8 @@ def _like(y, error):
     """Known errors in the shape of `y`. **Raises** `ValueError` for another."""
     error = floats(error)
     if error.shape not in ((), y.shape):
-        raise ValueError(
-            f"`error` must have the shape of `y`, {y.shape}, or be one number; got the shape {error.shape}."
-        )
+        rule = f"`error` must have the shape of `y`, {y.shape}, or be one number"
+        raise ValueError(f"{rule}; got the shape {error.shape}.")
     return np.broadcast_to(error, y.shape).copy()
 
 

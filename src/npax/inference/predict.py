@@ -158,8 +158,10 @@ def observations(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def known_errors(
     model: AbstractNeuralProcess, error: np.ndarray | None, y: Float[np.ndarray, "n dy"]
 ) -> Float[np.ndarray, "n dy"] | None:
-    """A copy in float64 of known standard errors. **Raises** `ValueError` for a model that does not hear of any, another
-    shape than that of `y`, and what is negative or not finite."""
+    """A copy in float64 of known standard errors.
+
+    **Raises** `ValueError` for a model that does not hear of any, another shape than that of `y`, and what is negative
+    or not finite."""
     if error is None:
         return None
     check_error(model, error, y)
@@ -167,7 +169,7 @@ def known_errors(
     wrong = ~(np.isfinite(error) & (error >= 0)).all(axis=1)
     if wrong.any():
         raise ValueError(
-            "`error` holds standard deviations, finite and not negative (zero where no part of the noise is known); got "
+            "`error` holds standard deviations, finite and not negative (zero where no noise is known); got "
             f"{error[wrong][0]} in row {np.argmax(wrong)}."
         )
     return error

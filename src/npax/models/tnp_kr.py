@@ -36,17 +36,17 @@ class TNPKR(AbstractTokenStack):
     model is translation equivariant: it sees differences only (with `DeepKernelAttention`, which reads locations
     itself, where that has a `rotary`). The SA, PERF and DKA variants of the paper are choices of `attention`.
 
-    **Known errors.** With `errors=True` `condition` takes, beside each value, the standard deviation of that part of its
-    noise that is known beforehand (an instrument's, an average's): zero, or none given, where all is to be inferred. A
-    token co-embeds $\log(1 + (\epsilon / 0.05)^2) / 6$ of it: zero without error, one for an error of the unit of `y`,
-    linear in the logarithm of large ones. (No paper's; GPs have it as a diagonal that is added to the covariance.)
+    **Known errors.** With `errors=True` `condition` takes, beside each value, the standard deviation $\epsilon$ of that
+    part of its noise that is known beforehand (an instrument's, an average's): zero, or none given, where all is to be
+    inferred. A token co-embeds $\log(1 + (\epsilon / 0.05)^2) / 6$ of it: zero without error, one for an error of the
+    unit of `y`. (In no paper that we know of; a Gaussian process has such errors on the diagonal of its covariance.)
 
-    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `errors`: whether known standard errors are heard of. `attention`: how the queries of every head read (default
-    `ScanAttention()`), or how whole tokens do, with projections of its own (`DeepKernelAttention`); `bias`, `rotary`:
-    optional, of the heads. Of each one template, given to every block with noise of its own on its parameters, or a
-    function `key -> module` that draws each block's (as `FavorAttention` and `DeepKernelAttention` need it).
-    `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width, attention heads and their width,
-    feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+    **Arguments:** `dx`, `dy`: columns of `x` and `y`. `errors`: whether known errors are heard of. `attention`: how the
+    queries of every head read (default `ScanAttention()`), or how whole tokens do, with projections of its own
+    (`DeepKernelAttention`); `bias`, `rotary`: optional, of the heads. Of each one template, given to every block with
+    noise of its own on its parameters, or a function `key -> module` that draws each block's (as `FavorAttention` and
+    `DeepKernelAttention` need it). `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width,
+    attention heads and their width, feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. `condition` keeps each block's
     keys and values: 2 blocks heads head_size floats per context point (6 KB at the defaults).
