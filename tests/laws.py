@@ -115,11 +115,12 @@ MODELS = {
     "te-pt-tnp-still": lambda key: npax.TEPTTNP(2, 1, pseudo_tokens=5, update_locations=False, **TINY, key=key),
     "locations": lambda key: npax.TNPKR(2, 1, bias=BIASES["rbf-network"], **TINY, key=key),
     "invariant": lambda key: npax.TNPKR(
-        2, 2, bias=BIASES["rbf-network"], locations=False, attention=npax.DenseAttention(), **TINY, key=key
+        2, 2, errors=True, bias=BIASES["rbf-network"], locations=False, attention=npax.DenseAttention(), **TINY, key=key
     ),
     "universal": lambda key: npax.TNPKR(
         3,
         1,
+        errors=True,
         bias=BIASES["geometric"],
         rotary=rotary(3),
         locations=False,
@@ -147,6 +148,7 @@ MODELS = {
         npax.TNPKR(
             2,
             1,
+            errors=True,
             bias=BIASES["geometric"],
             rotary=rotary(2),
             locations=False,

@@ -11,7 +11,7 @@ import pytest
 import typer
 import xarray as xr
 from typer.testing import CliRunner
-from untrained import cnp
+from untrained import cnp, small
 
 import npax
 import npax.plot
@@ -120,6 +120,19 @@ def test_predicts_on_a_grid_and_draws_it(observations, weights, tmp_path):
     assert dict(grid.sizes) == {"lat": 4, "lon": 5}
     assert np.isfinite(grid.temp_mean).all() and (grid.temp_std > 0).all()
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_column_of_known_errors(observations, weights, tmp_path):
+    table = pd.read_csv(observations).assign(se=np.linspace(0.1, 2.0, 30))
+    table.to_csv(observations, index=False)
+    model, out = tmp_path / "hears.safetensors", tmp_path / "out.csv"
+    npax.save(model, small())
+    result = predict(observations, model, "--error", "se", "--at", observations, "-o", out)
+    assert result.exit_code == 0, result.output
+    expected = npax.interpolate(table, table, ["lon", "lat"], "temp", error="se", model=model)
+    assert np.allclose(pd.read_csv(out).temp_std, expected.temp_std, atol=1e-6)
+    refused(predict(observations, model, "--error", "sd", "--at", observations, "-o", out), "'sd'", "se")
+    refused(predict(observations, weights, "--error", "se", "--at", observations, "-o", out), "hear of any")
 
 
 @pytest.mark.parametrize("size", [(3, 4), (1, 4), (3, 1), (1, 1)])

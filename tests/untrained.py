@@ -44,6 +44,7 @@ def small():
             bias=lambda key: npax.GeometricRBFBias(2, key=key),
             rotary=lambda key: npax.RotaryCoordinates(2, 8, 3, key=key),
             locations=False,
+            errors=True,
             likelihood=FunctionAndNoise(1),
             blocks=2,
             size=16,

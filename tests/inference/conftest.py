@@ -21,16 +21,18 @@ class SquaredExponentialGP(AbstractConditionalNeuralProcess):
     dx: int = eqx.field(static=True, default=3)
     scale: float = eqx.field(static=True, default=0.7)
     noise: float = eqx.field(static=True, default=0.1)
+    errors: bool = eqx.field(static=True, default=True)
 
     def kernel(self, a: Float[Array, "n dx"], b: Float[Array, "m dx"]) -> Float[Array, "n m"]:
         r2 = jnp.sum(jnp.square((a[:, None] - b[None]) / self.scale), axis=-1)
         return jnp.exp(-0.5 * r2)
 
-    def condition(self, xc, yc, mask=None):
+    def condition(self, xc, yc, mask=None, error=None):
         mask = jnp.ones(xc.shape[0], bool) if mask is None else mask
         xc, yc = jnp.where(mask[:, None], xc, 0.0), jnp.where(mask[:, None], yc, 0.0)
         k = jnp.where(mask[:, None] & mask[None], self.kernel(xc, xc), 0.0)
-        k = k + jnp.diag(jnp.where(mask, self.noise**2, 1.0))
+        known = 0.0 if error is None else jnp.square(error[:, 0])
+        k = k + jnp.diag(jnp.where(mask, self.noise**2 + known, 1.0))
         inverse = jnp.linalg.inv(k)
         return xc, mask, inverse, inverse @ yc
 

@@ -24,13 +24,13 @@ def problem():
     return xc, np.sin(2 * xc), np.linspace(-2.5, 2.5, 9)[:, None]
 
 
-def posterior(gp, xc, yc, xt):
+def posterior(gp, xc, yc, xt, error=0.0):
     """Mean and covariance of the function, in float64."""
 
     def kernel(a, b):
         return np.exp(-0.5 * ((a - b.T) / gp.scale) ** 2)
 
-    a = np.linalg.solve(kernel(xc, xc) + gp.noise**2 * np.eye(len(xc)), kernel(xc, xt))
+    a = np.linalg.solve(kernel(xc, xc) + (gp.noise**2 + np.square(error)) * np.eye(len(xc)), kernel(xc, xt))
     return (a.T @ yc)[:, 0], kernel(xt, xt) - kernel(xt, xc) @ a
 
 
@@ -50,6 +50,24 @@ def test_covariance_of_a_gp_is_its_posterior_covariance(gp, problem, kind, inclu
     found = covariance(predictor, xt, predictor(xt), include_noise=include_noise)[:, :, 0] / standardiser.std**2
     assert np.abs(found - truth).max() < 5e-3
     assert np.linalg.eigvalsh(found).min() > -1e-9
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_known_errors_are_on_the_diagonal(gp, problem, kind, rng):
+    """Moments, covariances and samples of a process that knows them, in float64."""
+    xc, yc, xt = problem
+    u, z, ut, standardiser = in_model_units(Exact(gp, xc, yc), xt)
+    error = np.where(rng.uniform(size=yc.shape) < 0.5, 0.0, rng.uniform(0.1, 1.0, yc.shape))
+    mean, cov = posterior(gp, u, z, ut, error / standardiser.std)
+    predictor = kind(gp, xc, yc, error=error)
+    found = predictor(xt)
+    assert np.abs(found.mean - standardiser.undo(mean[:, None])).max() < 1e-4
+    assert np.abs(found.function_variance[:, 0] / standardiser.std**2 - np.diag(cov)).max() < 1e-4
+    joint = covariance(predictor, xt, found, include_noise=False)[:, :, 0] / standardiser.std**2
+    assert np.abs(joint - cov).max() < 5e-3
+    drawn = joint_samples(predictor, xt, 512, jr.key(0))[..., 0] / standardiser.std
+    assert np.abs(np.cov(drawn.T) - cov - gp.noise**2 * np.eye(len(xt))).max() < 0.15
+    assert np.abs(posterior(gp, u, z, ut)[1] - cov).max() > 0.2
 
 
 @pytest.mark.parametrize("kind", [Exact, Tiled])

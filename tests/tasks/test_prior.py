@@ -356,3 +356,44 @@ def test_noise_is_often_as_strong_as_the_field():
     assert 0.0029 < std.min() < 0.0031 and 0.99 < std.max() <= 1.0
     above = 0.3 * np.log(2.5) / np.log(50) + 0.5 * 0.6 / 0.9
     assert abs(np.mean(std > 0.4) - above) < 0.03 and abs(np.mean(std < 0.02) - 0.2) < 0.03
+
+
+@pytest.fixture(scope="module")
+def with_errors():
+    draw = jax.jit(jax.vmap(GPPrior(24, 12, low=24, errors=0.5).sample))
+    with jax.numpy_dtype_promotion("standard"):
+        return jax.tree.map(np.asarray, draw(jr.split(jr.key(0), DRAWS)))
+
+
+def test_half_of_the_tasks_have_known_errors_if_asked_for(with_errors):
+    error = with_errors.task.error_c
+    assert error.shape == with_errors.task.yc.shape and np.all(np.isfinite(error)) and np.all(error >= 0)
+    assert abs(np.mean(np.any(error > 0, axis=(1, 2))) - 0.5) < 0.04
+    with pytest.raises(ValueError, match=r"`errors` must be a share of the tasks, from 0 to 1, got 1.5"):
+        GPPrior(24, 12, errors=1.5)
+
+
+def test_without_them_tasks_are_as_before(with_errors, draws):
+    assert draws.task.error_c is None
+    draw = jax.jit(jax.vmap(GPPrior(24, 12, low=24).sample))
+    with jax.numpy_dtype_promotion("standard"):
+        plain = jax.tree.map(np.asarray, draw(jr.split(jr.key(0), DRAWS)))
+    none = ~np.any(with_errors.task.error_c > 0, axis=(1, 2))
+    assert np.allclose(with_errors.task.yc[none], plain.task.yc[none], atol=1e-3)
+    assert not np.allclose(with_errors.task.yc[~none], plain.task.yc[~none], atol=0.1)
+
+
+def test_squares_of_values_grow_by_those_of_their_errors(with_errors, rng):
+    """The slope of one on the other, in tasks that are not standardised; for errors of other points it is zero."""
+    yc, error = (a[..., 0] for a in (with_errors.task.yc, with_errors.task.error_c))
+    own = (np.ptp(error, axis=1) > 0.3) & (np.abs(yc.mean(axis=1)) > 1e-3)
+    square_y, square_error = np.square(yc[own]), np.square(error[own])
+    unit = np.square(np.max(square_error, axis=1, keepdims=True))
+
+    def slope(square_error):
+        off = (square_error - np.mean(square_error, axis=1, keepdims=True)) / unit
+        return np.sum(off * square_y) / np.sum(off * square_error)
+
+    assert own.sum() > 200
+    of_others = np.mean([slope(rng.permuted(square_error, axis=1)) for _ in range(50)])
+    assert 0.8 < slope(square_error) < 1.25 and abs(of_others) < 0.1

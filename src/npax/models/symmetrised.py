@@ -6,7 +6,7 @@ import numpyro.distributions as dist
 from ..arguments import instance
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
 from ._alone import compiled_alone
-from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess, condition_on, hears_errors
+from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess, check_error, condition_on, hears_errors
 
 _IMAGES = (False, True, True, False), (False, True, False, True)
 """Whether `x` and `y` are mirrored: in the task itself and in its three images."""
@@ -66,6 +66,7 @@ class Symmetrised(AbstractNeuralProcess):
 
     @compiled_alone
     def condition(self, xc, yc, mask=None, error=None):
+        check_error(self, error, yc)
         of_image = eqx.filter_vmap(
             lambda in_x, in_y: condition_on(self.model, _mirrored(in_x, xc), _mirrored(in_y, yc), mask, error)
         )

@@ -1,0 +1,169 @@
+"""Known standard errors of the observations, in arrays, tables and grids."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from sklearn.base import clone
+
+import npax
+
+GRID = {"lat": np.linspace(0.0, 3.0, 5), "lon": np.linspace(0.0, 4.0, 6)}
+
+
+@pytest.fixture
+def table(rng):
+    lon, lat = rng.uniform(0, 4, 30), rng.uniform(0, 3, 30)
+    return pd.DataFrame({"lon": lon, "lat": lat, "temp": np.sin(lon) + lat, "se": rng.uniform(0.1, 1.0, 30)})
+
+
+@pytest.fixture
+def arrays(table):
+    return table[["lon", "lat"]].to_numpy(), table["temp"].to_numpy(), table["se"].to_numpy()
+
+
+@pytest.fixture(params=["exact", "tiled"])
+def reg(small, request):
+    return npax.NeuralProcessRegressor(small, strategy=request.param, tile_size=16)
+
+
+def interpolate(observations, small, target=GRID, y="temp", **options):
+    return npax.interpolate(observations, target, ["lon", "lat"], y, model=small, **options)
+
+
+def told(reg, X):
+    return np.stack([*reg.predict(X, return_std=True), reg.predict(X, return_std=True, include_noise=False)[1]])
+
+
+def test_errors_are_in_the_unit_of_y(reg, arrays):
+    X, y, error = arrays
+    expected = told(reg.fit(X, y, error=error), X)
+    found = told(reg.fit(X, 100 * y + 7, error=100 * error), X)
+    assert np.abs((found - [[7], [0], [0]]) / 100 - expected).max() < 1e-5
+    assert np.abs(told(reg.fit(X, 100 * y + 7, error=error), X) / 100 - expected).max() > 1e-3
+
+
+def test_none_are_zeros_and_one_is_for_all(reg, arrays):
+    X, y, _ = arrays
+    assert np.abs(told(reg.fit(X, y, error=0), X) - told(reg.fit(X, y), X)).max() < 1e-6
+    assert np.array_equal(told(reg.fit(X, y, error=0.3), X), told(reg.fit(X, y, error=np.full(30, 0.3)), X))
+
+
+def test_every_column_has_its_own(reg, arrays):
+    X, y, error = arrays
+    both = np.stack([y, y**2], axis=1), np.stack([error, 3 * error], axis=1)
+    found = reg.fit(X, both[0], error=both[1]).predict(X, return_std=True)
+    for i in range(2):
+        expected = clone(reg).fit(X, both[0][:, i], error=both[1][:, i]).predict(X, return_std=True)
+        assert np.abs(found[0][:, i] - expected[0]).max() < 1e-5
+        assert np.abs(found[1][:, i] - expected[1]).max() < 1e-5
+
+
+def test_rows_that_are_left_out_take_theirs_along(reg, arrays):
+    X, y, error = arrays
+    gappy = y.copy()
+    gappy[[3, 7]] = np.nan
+    with pytest.warns(npax.estimators.DroppedRows):
+        found = told(reg.fit(X, gappy, error=error), X)
+    known = np.isfinite(gappy)
+    assert np.array_equal(found, told(reg.fit(X[known], y[known], error=error[known]), X))
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("then", [True, False])
+def test_an_update_is_a_fit_on_all(small, arrays, first, then):
+    X, y, error = arrays
+    reg = npax.NeuralProcessRegressor(small)
+    of_parts = [error[:20] if first else None, error[20:] if then else None]
+    reg.fit(X[:20], y[:20], error=of_parts[0]).update(X[20:], y[20:], error=of_parts[1])
+    joined = np.r_[error[:20] * first, error[20:] * then]
+    expected = clone(reg).fit(X, y, error=joined)
+    assert np.abs(told(reg, X) - told(expected, X)).max() < 1e-6
+    assert (reg.error_ is None) == (not first and not then)
+
+
+def test_samples_and_covariances_hear_of_them(reg, arrays):
+    X, y, error = arrays
+    answers = []
+    for given in (None, error):
+        reg.fit(X, y, error=given)
+        answers.append((reg.sample_y(X[:3], 2, random_state=0), reg.predict(X[:3], return_cov=True)[1]))
+    assert all(np.abs(a - b).max() > 1e-4 for a, b in zip(*answers, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (np.ones(29), r"`error` must have the shape of `y`, \(30,\), or be one number; got the shape \(29,\)"),
+        (-1.0, r"`error` holds standard deviations, finite and not negative.*got \[-1.\] in row 0"),
+        (np.r_[np.ones(29), np.nan], r"got \[nan\] in row 29"),
+        (np.inf, r"got \[inf\] in row 0"),
+    ],
+)
+def test_wrong_errors_are_refused_and_change_nothing(small, arrays, error, words):
+    X, y, _ = arrays
+    reg = npax.NeuralProcessRegressor(small).fit(X, y)
+    with pytest.raises(ValueError, match=words):
+        reg.fit(X, y, error=error)
+    assert reg.error_ is None and len(reg.X_) == 30
+
+
+def test_models_that_hear_of_none_and_fine_tuning_refuse_them(small, tiny, arrays):
+    X, y, error = arrays
+    with pytest.raises(ValueError, match="this CNP was not made to hear of any"):
+        npax.NeuralProcessRegressor(tiny).fit(X, y, error=error)
+    with pytest.raises(ValueError, match="`finetune` does not hear of a known `error`"):
+        npax.NeuralProcessRegressor(small).fit(X, y, error=error, finetune=1)
+
+
+def test_a_column_of_a_table(table, small, arrays):
+    X, y, error = arrays
+    found = interpolate(table, small, error="se")
+    lon, lat = np.meshgrid(GRID["lon"], GRID["lat"])
+    reg = npax.NeuralProcessRegressor(small).fit(X, y, error=error)
+    mean, std = reg.predict(np.stack([lon.ravel(), lat.ravel()], axis=1), return_std=True)
+    assert np.allclose(found.temp_mean.values.ravel(), mean) and np.allclose(found.temp_std.values.ravel(), std)
+    assert not np.allclose(interpolate(table, small).temp_mean, found.temp_mean, atol=1e-4)
+
+
+def test_without_a_number_there_is_no_known_error(table, small):
+    zeros, gaps = table.copy(), table.copy()
+    zeros.loc[:4, "se"], gaps.loc[:4, "se"] = 0.0, np.nan
+    assert interpolate(gaps, small, error="se").equals(interpolate(zeros, small, error="se"))
+
+
+def test_variables_and_coordinates_of_grids(small, rng):
+    field = xr.Dataset(
+        {
+            "temp": (("lat", "lon"), rng.normal(size=(5, 6))),
+            "se": (("lat", "lon"), rng.uniform(0.1, 1.0, (5, 6))),
+            "rain": (("lat", "lon"), rng.normal(size=(5, 6))),
+        },
+        GRID,
+    )
+    expected = interpolate(field.to_dataframe().reset_index(), small, error="se")
+    assert np.allclose(interpolate(field, small, error="se").temp_mean, expected.temp_mean)
+    array = field.temp.assign_coords(se=field.se)
+    assert np.allclose(interpolate(array, small, y=None, error="se").temp_mean, expected.temp_mean)
+    lazy = xr.Dataset(coords=GRID).chunk()
+    lazy = interpolate(field, small, target=lazy.assign(m=lazy.lat * lazy.lon).chunk(lat=2), error="se")
+    assert lazy.temp_mean.chunks and np.allclose(lazy.temp_mean, expected.temp_mean, atol=1e-5)
+    by_row = field.assign(se=("lat", rng.uniform(0.1, 1.0, 5)))
+    assert np.isfinite(interpolate(by_row, small, error="se").temp_mean).all()
+    with pytest.raises(ValueError, match="does not vary along 'time', as 'se' does: leave 'se' out of `error`"):
+        interpolate(field.assign(se=("time", [1.0, 2.0])), small, error="se")
+    two = interpolate(field, small, y=["temp", "rain"], error=["se", "se"])
+    assert np.allclose(two.temp_mean, expected.temp_mean, atol=1e-5)
+
+
+def test_columns_that_are_not_there_are_named(table, small):
+    with pytest.raises(ValueError, match=r"`error` must name a column for each of `y`, \['temp'\]; got \['se', 'sd'\]"):
+        interpolate(table, small, error=["se", "sd"])
+    with pytest.raises(ValueError, match="sd"):
+        interpolate(table, small, error="sd")
+
+
+def test_a_store_of_other_errors_is_another_prediction(table, small, tmp_path):
+    interpolate(table, small, error="se", store=tmp_path / "map.zarr")
+    with pytest.raises(FileExistsError):
+        interpolate(table, small, store=tmp_path / "map.zarr")
