@@ -27,7 +27,6 @@ from ..tasks import (
 from .fit import FitResult, fit
 from .optimizers import muon, warmup_stable_decay
 
-
 ERRORS = 0.45
 """Share of the tasks of `GPPrior` with known standard errors, by which `gp-universal` is trained."""
 
