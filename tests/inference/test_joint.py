@@ -56,8 +56,8 @@ def test_covariance_of_a_gp_is_its_posterior_covariance(gp, problem, kind, inclu
 def test_known_errors_are_on_the_diagonal(gp, problem, kind, rng):
     """Moments, covariances and samples of a process that knows them, in float64."""
     xc, yc, xt = problem
-    u, z, ut, standardiser = in_model_units(Exact(gp, xc, yc), xt)
     error = np.where(rng.uniform(size=yc.shape) < 0.5, 0.0, rng.uniform(0.1, 1.0, yc.shape))
+    u, z, ut, standardiser = in_model_units(Exact(gp, xc, yc, error=error), xt)
     mean, cov = posterior(gp, u, z, ut, error / standardiser.std)
     predictor = kind(gp, xc, yc, error=error)
     found = predictor(xt)

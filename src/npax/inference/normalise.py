@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 
+from .random_effects import random_effects
 from .surroundings import Surroundings, half_range
 
 HALF_SPAN = 2.0
@@ -220,8 +221,9 @@ class Standardiser:
     std: np.ndarray
 
     @classmethod
-    def of(cls, y: np.ndarray) -> "Standardiser":
-        """From the context's values `[*contexts n dy]`.
+    def of(cls, y: np.ndarray, error: np.ndarray | None = None) -> "Standardiser":
+        """From the context's values `[*contexts n dy]` and their known standard errors, if any: those of the values but
+        for these errors (`random_effects`).
 
         Where they do not vary, or there are none, nothing says how large deviations from them would be, and the unit
         is kept: `std` is 1.
@@ -233,6 +235,8 @@ class Standardiser:
         near_one = y / unit[..., None, :]
         mean, std = near_one.mean(axis=-2) * unit, near_one.std(axis=-2) * unit
         varies = std > SAME * largest
+        if error is not None:
+            mean, std = (a * unit for a in random_effects(near_one, error / unit[..., None, :]))
         return cls(np.where(varies, mean, y[..., 0, :]), np.where(varies, std, 1.0))
 
     @classmethod

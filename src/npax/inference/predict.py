@@ -195,7 +195,7 @@ def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
     return pad(np.clip(positions, -FAR, FAR).astype(np.float32), model.dx, axis=-1)
 
 
-def outputs(model: AbstractNeuralProcess, y: np.ndarray, standardise: bool) -> list[tuple[Standardiser, np.ndarray]]:
+def grouped(model: AbstractNeuralProcess, y: np.ndarray) -> list[np.ndarray]:
     """The columns of `y` in the groups that the model takes: all at once, or one by one."""
     dy = model.likelihood.dy
     if dy not in (1, y.shape[-1]):
@@ -203,9 +203,7 @@ def outputs(model: AbstractNeuralProcess, y: np.ndarray, standardise: bool) -> l
             f"The model takes {dy} columns of `y`, got {y.shape[-1]}. "
             "A model with `dy` = 1 takes any number, each by itself."
         )
-    groups = [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
-    standardisers = [standardiser(group, standardise) for group in groups]
-    return [(s, s(group).astype(np.float32)) for s, group in zip(standardisers, groups, strict=True)]
+    return [y[..., i : i + dy] for i in range(0, y.shape[-1], dy)]
 
 
 def contexts(
@@ -216,19 +214,21 @@ def contexts(
     standardise: bool,
 ) -> list[Context]:
     """What the model is conditioned on for each group of the columns of `y` that it takes."""
-    found = outputs(model, y, standardise)
-    if error is None:
-        return [Context(s, *padded(xc, values)) for s, values in found]
-    groups = np.split(error, len(found), axis=-1)
-    return [
-        Context(s, *padded(xc, values), pad(s.scaled(group), bucket(xc.shape[-2]), axis=-2))
-        for (s, values), group in zip(found, groups, strict=True)
-    ]
+    groups = grouped(model, y)
+    errors = [None] * len(groups) if error is None else grouped(model, error)
+    return [_context(xc, *group, standardise) for group in zip(groups, errors, strict=True)]
 
 
-def standardiser(y: np.ndarray, standardise: bool) -> Standardiser:
-    """What brings values `[*contexts n dy]` to the model's unit, or leaves them as they are."""
-    return Standardiser.of(y) if standardise else Standardiser.none(y)
+def _context(xc, y, error, standardise):
+    s = standardiser(y, error, standardise)
+    points = padded(xc, s(y).astype(np.float32))
+    return Context(s, *points, None if error is None else pad(s.scaled(error), points[0].shape[-2], axis=-2))
+
+
+def standardiser(y: np.ndarray, error: np.ndarray | None, standardise: bool) -> Standardiser:
+    """What brings values `[*contexts n dy]` of known standard errors, if any, to the model's unit, or leaves them as
+    they are."""
+    return Standardiser.of(y, error) if standardise else Standardiser.none(y)
 
 
 def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -26,10 +26,10 @@ from .predict import (
     Prediction,
     checked_targets,
     contexts,
+    grouped,
     known_errors,
     moments,
     observations,
-    outputs,
     restore,
     side_by_side,
     standardiser,
@@ -141,12 +141,12 @@ class Tiled:
         to_model(model, self.positions[:0])
         self.points = self.frame(self.positions)
         self.standardise = normalize and of_real_numbers(model.likelihood)  # here: it traces the likelihood
-        self.standardiser = standardiser(y, self.standardise)
+        self.standardiser = standardiser(y, error, self.standardise)
         self.y = self.standardiser(y)
         self.error = None if error is None else self.standardiser.scaled(error)
-        self.trend = _trend(self.points, self.y) if self.standardise and len(x) >= TREND * size else None
+        self.trend = _trend(self.points, self.y, self.error) if self.standardise and len(x) >= TREND * size else None
         self.y = self.y - self._trend_at(self.positions)
-        outputs(model, self.y[:0], False)
+        grouped(model, self.y)
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
         neighbours = Neighbours(self.points, size)
@@ -271,9 +271,9 @@ class Tiled:
         return frame, contexts(self.model, xc, self.y[seen], error, self.standardise)
 
 
-def _trend(points, y):
+def _trend(points, y, error):
     """The trend of standardised values; of a column that it meets but for rounding errors, which are no scale: zero."""
-    trend = Trend(points, y)
+    trend = Trend(points, y, error)
     trend.weights[:, (y - trend(points)).std(axis=0) < 1e-12] = 0.0
     return trend
 

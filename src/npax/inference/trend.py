@@ -11,6 +11,9 @@ SMALLEST = 1e-2
 class Trend:
     """The surface of second degree, `trend(points [n d]) -> [n dy]`, nearest to values at `points` by least squares.
 
+    With known standard errors of the values, in units of what varies beside the trend, the squares count the less the
+    larger these are, $1 / (1 + e^2)$.
+
     Constant in a coordinate beyond the box that holds the points: polynomials are no guide outside of what they were
     fitted to. Nor in the parts of the box without points, where these lie along a line or on a small patch of a sphere:
     what they hardly tell apart is not fitted.
@@ -18,9 +21,16 @@ class Trend:
     **Cost:** O(d^4) per point, once; O(d^2) later. **Good values:** many points, a thousand or more.
     """
 
-    def __init__(self, points: np.ndarray, values: np.ndarray):
+    def __init__(self, points: np.ndarray, values: np.ndarray, error: np.ndarray | None = None):
         self.low, self.high = points.min(axis=0), points.max(axis=0)
-        self.weights = np.linalg.lstsq(self._powers(points), values, rcond=SMALLEST)[0]
+        powers = self._powers(points)
+        if error is None:
+            self.weights = np.linalg.lstsq(powers, values, rcond=SMALLEST)[0]
+        else:
+            roots = 1 / np.hypot(1.0, error.astype(float))
+            columns = zip(values.T, roots.T, strict=True)
+            fits = [np.linalg.lstsq(powers * root[:, None], y * root, rcond=SMALLEST)[0] for y, root in columns]
+            self.weights = np.stack(fits, axis=1)
 
     def __call__(self, points: np.ndarray) -> np.ndarray:
         return self._powers(points) @ self.weights
