@@ -133,12 +133,13 @@ def test_autoregressive_samples_of_a_gp_have_its_joint_distribution(gp, problem)
     )
 
 
-def test_autoregressive_log_prob_of_a_gp_is_its_joint_density_in_any_order(gp, problem):
+@pytest.mark.parametrize("known", [False, True])
+def test_autoregressive_log_prob_of_a_gp_is_its_joint_density_in_any_order(gp, problem, known, rng):
     xc, yc, xt = problem
-    yt = np.cos(2 * xt)
-    mean, cov = posterior(gp, xc, yc, xt)
+    yt, error = np.cos(2 * xt), rng.uniform(0.0, 1.0, yc.shape) if known else None
+    mean, cov = posterior(gp, xc, yc, xt, error if known else 0.0)
     truth = multivariate_normal(mean, cov + gp.noise**2 * np.eye(len(xt))).logpdf(yt[:, 0])
-    found = autoregressive_log_prob(gp, xc, yc, xt, yt, key=jr.key(1), orders=3)
+    found = autoregressive_log_prob(gp, xc, yc, xt, yt, key=jr.key(1), orders=3, error=error)
     assert np.allclose(found, truth, rtol=2e-3, atol=2e-2)
 
 

@@ -17,6 +17,7 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .buckets import bucket, pad
 from .grids import wide_enough
+from .normalise import MOST_ERROR
 from .predict import known_errors, to_model
 
 GROUPS = (1, 4, 16, 64)
@@ -77,9 +78,7 @@ def sample(
     if not include_noise:
         xt, rows = _distinct(xt)
     model = wide_enough(model, np.concatenate([xc, xt]))
-    size, slots = bucket(len(xc)), pad(xt, bucket(len(xt)))
-    error = None if error is None else pad(error.astype(np.float32), size)
-    context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc), error)
+    context, slots = _padded(xc, yc, error), pad(xt, bucket(len(xt)))
     side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
     drawn = -(-n // side) * side  # few numbers of samples, few programs
     if method == "independent":
@@ -105,19 +104,21 @@ def sample(
 
 
 def autoregressive_log_prob(
-    model: AbstractNeuralProcess, xc, yc, xt, yt, *, key: PRNGKeyArray, orders: int = 1
+    model: AbstractNeuralProcess, xc, yc, xt, yt, *, key: PRNGKeyArray, orders: int = 1, error=None
 ) -> Float[Array, " orders"]:
     r"""Joint log-likelihoods $\log p(y_t \mid x_t, D_c) = \sum_i \log p(y_i \mid D_c, y_{<i})$ of new observations,
     each in a random order of the targets. A model that is not a consistent process gives each order another value.
 
-    Never to be compared with likelihoods of targets predicted one by one. **Cost:** as one sample per order.
+    Never to be compared with likelihoods of targets predicted one by one. `error [nc dy]`: known standard errors of
+    `yc`, for models that hear of them. **Cost:** as one sample per order.
     """
     whole_number(1, orders=orders)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc, yt = _values(model, yc, xc, "yc", "xc"), _values(model, yt, xt, "yt", "xt")
+    error = known_errors(model, error, yc)
     model = wide_enough(model, np.concatenate([xc, xt]))
-    size, slots = bucket(len(xc)), bucket(len(xt))
-    context = (pad(xc, size), pad(yc, size), np.arange(size) < len(xc))
+    slots = bucket(len(xt))
+    context = _padded(xc, yc, error)
     return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
 
 
@@ -144,6 +145,13 @@ def _finite(a, name):
     if not rows.all():
         raise ValueError(f"`{name}` must be finite, got NaN or infinity in row {np.argmin(rows)}: leave such rows out.")
     return a
+
+
+def _padded(x, y, error):
+    """Places, values, mask and known errors of a context."""
+    size = bucket(len(x))
+    error = None if error is None else pad(np.minimum(error, MOST_ERROR).astype(np.float32), size)
+    return pad(x, size), pad(y, size), np.arange(size) < len(x), error
 
 
 def _distinct(x):
@@ -241,14 +249,14 @@ def _ended(chains) -> Array:
 
 @eqx.filter_jit
 def _scores(model, context, xt, yt, count, keys) -> Array:
-    xc, yc, mask = context
+    xc, yc, mask, error = context
 
     def score(key):
         order = _order(key, xt.shape[0], count)
         x, y = jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, yt[order]])
 
         def step(i, total):
-            return total + _next(model, x, y, mask, i).log_prob(y[xc.shape[0] + i][None])[0]
+            return total + _next(model, x, y, mask, i, error).log_prob(y[xc.shape[0] + i][None])[0]
 
         return jax.lax.fori_loop(0, count, step, jnp.zeros(()))
 
@@ -261,7 +269,7 @@ def _order(key, slots, count):
     return jnp.argsort(rank)
 
 
-def _next(model, x, y, mask, i, error=None):
+def _next(model, x, y, mask, i, error):
     """The distribution of the `i`-th target given the context and the targets before it."""
     nc = mask.shape[0]
     seen, error = jnp.concatenate([mask, jnp.arange(len(x) - nc) < i]), followed_by_none(error, len(x) - nc)
