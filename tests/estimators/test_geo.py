@@ -329,22 +329,81 @@ def test_what_has_neither_a_place_nor_a_value_is_left_out(table, tiny):
         interpolate(empty.fillna({"lat": 1.0, "temp": 1.0}), table, tiny)
 
 
-def test_dates_are_refused_by_column(table, tiny):
+HOURS = np.timedelta64(6, "h")
+
+
+def test_dates_are_days_where_units_do_not_matter(table, small, tmp_path):
+    """In tables, grids, lazily and in a store; and durations likewise."""
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
-    for observations, target, where in (
-        (dated, numbered, "observations"),
-        (numbered, dated, "target"),
-        (numbered, {"lon": LON, "day": days}, "target"),
-        (numbered, xr.Dataset({"lon": ("i", table["lon"]), "day": ("i", days)}).chunk(), "target"),
-        (dated.to_xarray(), numbered, "observations"),
+    axis = days[:7] + HOURS
+    for observations, one in ((dated, axis), (dated.assign(day=dated["day"] - days[0]), axis - days[0])):
+        target = {"lon": LON, "day": one}
+        found = npax.interpolate(observations, target, ["lon", "day"], "temp", model=small)
+        expected = npax.interpolate(
+            numbered, {**target, "day": np.arange(7) + 0.25}, ["lon", "day"], "temp", model=small
+        )
+        assert np.allclose(found.temp_mean, expected.temp_mean, atol=1e-5)
+        assert np.array_equal(found.day, np.asarray(one))
+        lazy = xr.Dataset({"lon": ("i", table["lon"]), "day": ("i", observations["day"])}).chunk()
+        lazy = npax.interpolate(observations, lazy, ["lon", "day"], "temp", model=small).temp_mean
+        rows = npax.interpolate(observations, observations, ["lon", "day"], "temp", model=small)
+        assert (
+            lazy.chunks and np.allclose(lazy, rows.temp_mean, atol=1e-5) and (rows["day"] == observations["day"]).all()
+        )
+        assert np.allclose(
+            npax.interpolate(observations.to_xarray(), target, ["lon", "day"], "temp", model=small).temp_mean,
+            found.temp_mean,
+        )
+    options = {"x": ["lon", "day"], "y": "temp", "model": small, "store": tmp_path / "map.zarr"}
+    stored = npax.interpolate(dated, {"lon": LON, "day": axis}, **options)
+    assert np.array_equal(stored.day, axis) and np.allclose(stored.temp_mean, expected.temp_mean, atol=1e-5)
+    with pytest.warns(UserWarning, match="holds all of this prediction"):
+        assert npax.interpolate(dated, {"lon": LON, "day": axis}, **options).equals(stored)
+    gap = dated.copy()
+    gap.loc[3, "day"] = pd.NaT
+    with pytest.raises(ValueError, match="'day'"):
+        npax.interpolate(gap, dated, ["lon", "day"], "temp", model=small)
+
+
+def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
+    days = pd.date_range("2020-01-01", periods=40)
+    dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
+    told = [
+        table.assign(day=days.tz_localize("UTC")),
+        table.assign(day=days.date),
+        table.assign(day=xr.date_range("2020-01-01", periods=40, calendar="noleap", use_cftime=True)),
+    ]
+    cases = [(dated, dated, {"coords": "isotropic"}), (dated, dated, {"normalize": False})]
+    cases += [(dated.to_xarray(), dated, {"coords": "isotropic"})]
+    cases += [(other, other, {}) for other in told] + [(numbered, told[0], {})]
+    for observations, target, options in cases:
+        with pytest.raises(ValueError, match=r"holds dates.*columns 'day'.*np.timedelta64\(1, \"D\"\)"):
+            npax.interpolate(observations, target, ["lon", "day"], "temp", model=tiny, **options)
+    for target in (
+        {"lon": LON, "day": days},
+        xr.Dataset({"lon": ("i", table["lon"]), "day": ("i", days)}).chunk(),
     ):
-        with pytest.raises(ValueError, match=rf"`{where}` holds dates.*columns 'day'.*np.timedelta64\(1, \"D\"\)"):
-            npax.interpolate(observations, target, ["lon", "day"], "temp", model=tiny)
+        with pytest.raises(ValueError, match=r"`target` holds dates.*columns 'day'.*np.timedelta64\(1, \"D\"\)"):
+            npax.interpolate(numbered, target, ["lon", "day"], "temp", model=tiny, coords="isotropic")
     with pytest.raises(ValueError, match="`observations` holds dates"):
         npax.interpolate(dated, dated, ["lon", "lat"], "day", model=tiny)
     remedy = dated.assign(day=(dated["day"] - np.datetime64("2020-01-01")) / np.timedelta64(1, "D"))
     assert np.array_equal(remedy["day"], numbered["day"])
+
+
+def test_dates_beside_numbers_are_refused(table, tiny):
+    days = pd.date_range("2020-01-01", periods=40)
+    dated, numbered, passed = (table.assign(day=day) for day in (days, np.arange(40), days - days[0]))
+    integers = numbered.astype({"day": "Int64"})
+    for observations, target, words in (
+        (dated, numbered, "'day' is dates in `observations` and numbers in `target`: give both alike"),
+        (dated, integers, "'day' is dates in `observations` and numbers in `target`"),
+        (numbered, {"lon": LON, "day": days}, "'day' is numbers in `observations` and dates in `target`"),
+        (passed, dated.to_xarray().chunk(), "'day' is durations in `observations` and dates in `target`"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            npax.interpolate(observations, target, ["lon", "day"], "temp", model=tiny)
 
 
 @pytest.mark.parametrize(

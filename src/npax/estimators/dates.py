@@ -1,4 +1,5 @@
-"""Dates are no numbers: the unit that makes them so is the user's to choose, for it matters beside other columns."""
+"""Dates are no numbers. Where each coordinate is scaled by itself the unit that makes them so does not matter;
+elsewhere it is the user's to choose."""
 
 from collections.abc import Hashable, Iterable
 from datetime import date, timedelta
@@ -29,6 +30,33 @@ def refuse_dates_in(table: Any, where: str) -> None:
     if values.ndim in (1, 2):
         columns = np.atleast_2d(values.T)
         refuse_dates(zip(getattr(table, "columns", range(len(columns))), columns, strict=True), where)
+
+
+def in_days(values: Any) -> Any:
+    """Dates as days since 1970 and durations as days, NaN where there is none; of NumPy's kinds, in memory or lazy.
+    What else there may be (other calendars, zones, periods) is left as it is."""
+    match _kind(values):
+        case "dates":
+            return (values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
+        case "durations":
+            return values / np.timedelta64(1, "D")
+    return values
+
+
+def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted: Any) -> None:
+    """**Raises** `ValueError` for what is dates in one table or Dataset and numbers, or durations, in the other."""
+    for name in names:
+        kinds = [_kind(there[name]) for there in (observed, wanted)]
+        if kinds[0] != kinds[1] and None not in kinds:
+            raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: give both alike.")
+
+
+def _kind(values):
+    """What they are; None for dates of other kinds than NumPy's."""
+    dtype = getattr(values, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return {"M": "dates", "m": "durations"}.get(dtype.kind, "numbers")
+    return None if are_dates(values) else "numbers"
 
 
 def are_dates(values: Any) -> bool:

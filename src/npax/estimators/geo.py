@@ -13,7 +13,7 @@ from ..arguments import true_or_false
 from ..arrays import with_nan
 from ..files import is_remote
 from ..training import AbstractGaps
-from .dates import refuse_dates
+from .dates import in_days, refuse_dates, refuse_other_kinds_of_time
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .grid import Grid, moment_attributes, refuse_taken, require
 from .likelihood import warn_of_noise
@@ -60,7 +60,8 @@ def interpolate(
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
       none that is); or the coordinates alone, as a mapping from name to values.
-    - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first.
+    - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first. Dates and
+      durations are taken where each coordinate is scaled by itself (`coords="planar"`): their unit is no matter there.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`); NaN for zero. See
@@ -88,9 +89,10 @@ def interpolate(
     that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
     coordinates themselves are lazy).
 
-    **Raises:** `ValueError` for names that are not there, columns of several levels, dates, and whatever
-    `NeuralProcessRegressor.fit` finds wrong; `TypeError` for what is no table and no grid, or a dask DataFrame as
-    `target`; `FileExistsError` where `store` holds anything else than this very prediction.
+    **Raises:** `ValueError` for names that are not there, columns of several levels, dates as values, beside numbers or
+    where a unit is needed, and whatever `NeuralProcessRegressor.fit` finds wrong; `TypeError` for what is no table and
+    no grid, or a dask DataFrame as `target`; `FileExistsError` where `store` holds anything else than this very
+    prediction.
     """
     true_or_false(include_noise=include_noise)
     x = _listed(x)
@@ -104,20 +106,15 @@ def interpolate(
     if coords == "latlon":
         refuse_latitude_first(x)
     ys = _names(y, observations, x)
-    for argument, names in (("x", x), ("y", ys)):
-        if not names:
-            raise ValueError(f"`{argument}` must name at least one column, got {names}.")
-    if len({*x, *ys}) < len(x) + len(ys):
-        raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
     errors = [] if error is None else _listed(error)
-    if error is not None and len(errors) != len(ys):
-        raise ValueError(f"`error` must name a column for each of `y`, {ys}; got {errors}.")
+    _check_names(x, ys, errors)
     store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*x, *ys)):
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
-    grid = None if is_table(target) else Grid.of(target, x)
+    dated = coords == "planar" and options.get("normalize", True)
+    grid = None if is_table(target) else Grid.of(target, x, dated=dated)
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
@@ -127,6 +124,10 @@ def interpolate(
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
     table, attributes = as_table(observations, x, ys, errors)
     reg = NeuralProcessRegressor(coords=coords, **options)
+    asked = _required(target, x) if grid is None else grid.frame
+    if dated:
+        refuse_other_kinds_of_time(x, table, asked)
+        table = _in_days(table, x)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     if not is_table(observations) and reg.on_missing == "drop":
@@ -141,7 +142,8 @@ def interpolate(
     reg.fit(places, values, error=known_errors, finetune=finetune, gaps=gaps)
     reg._names = x
     if grid is None:
-        return _at_points(reg, target, x, ys, include_noise)
+        places = _places(_in_days(asked, x) if dated else asked, x, "target")
+        return _at_points(reg, target, places, ys, include_noise)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
@@ -161,6 +163,16 @@ def _folder(store):
     return Path(store).expanduser()
 
 
+def _check_names(x, ys, errors):
+    for argument, names in (("x", x), ("y", ys)):
+        if not names:
+            raise ValueError(f"`{argument}` must name at least one column, got {names}.")
+    if len({*x, *ys}) < len(x) + len(ys):
+        raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
+    if errors and len(errors) != len(ys):
+        raise ValueError(f"`error` must name a column for each of `y`, {ys}; got {errors}.")
+
+
 def _names(y, observations, x):
     if y is not None:
         return _listed(y)
@@ -176,8 +188,22 @@ def _listed(names):
     return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
 
 
-def _at_points(reg, target, x, ys, include_noise):
-    places = _places(with_levels(target, x), x, "target")
+def _required(target, x):
+    """A table with the columns `x`, of whatever level of its index they are."""
+    target = with_levels(target, x)
+    require(target.columns, x, "target")
+    return target
+
+
+def _in_days(table, x):
+    """A table whose dates are numbers."""
+    table = table.copy()
+    for name in x:
+        table[name] = in_days(table[name])
+    return table
+
+
+def _at_points(reg, target, places, ys, include_noise):
     mean, std = reg.predict(places, return_std=True, include_noise=include_noise)
     out = target.copy()
     for i, name in enumerate(ys):

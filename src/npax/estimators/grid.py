@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .dates import refuse_dates
+from .dates import in_days, refuse_dates
 from .missing import MARKS
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ class Grid(NamedTuple):
     chunks: Mapping[Hashable, tuple[int, ...]]
 
     @classmethod
-    def of(cls, target: Any, x: Sequence[Hashable]) -> Grid:
-        """**Raises** `TypeError` for what is not a grid, `ValueError` where a coordinate is missing or holds dates."""
+    def of(cls, target: Any, x: Sequence[Hashable], *, dated: bool = False) -> Grid:
+        """`dated`: dates are taken, as days. **Raises** `TypeError` for what is not a grid, `ValueError` where a
+        coordinate is missing or holds dates otherwise."""
         xr = xarray()
         if isinstance(target, xr.DataArray):
             dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
@@ -54,6 +55,8 @@ class Grid(NamedTuple):
             )
         require(frame.variables, x, "target")
         axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
+        if dated:
+            axes = tuple(axis.copy(data=in_days(axis.data)) for axis in axes)
         in_memory = (axis[:0] if axis.chunks and axis.ndim else axis for axis in axes)
         refuse_dates(zip(x, in_memory, strict=True), "`target`")
         for name, axis in zip(x, axes, strict=True):
