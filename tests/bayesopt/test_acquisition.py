@@ -251,3 +251,12 @@ def test_another_width_compiles_nothing(small):
 
     narrow, wide = ask(ConfidenceBound(1.0)), ask(ConfidenceBound(4.0))
     assert len(traced) == 1 and (wide > narrow).all()
+
+
+def test_samples_by_themselves_are_compiled_once(small, compilations, getkey):
+    seen, places = evaluations([[0.0], [1.0]], [0.0, 1.0]), jax.device_put(np.zeros((3, 1), np.float32))
+    belief = ModelSurrogate(small, anchors=2)
+    belief.sample(seen, places, getkey())
+    before, key = compilations.count, getkey()
+    belief.sample(seen, places, key)
+    assert before and compilations.count == before

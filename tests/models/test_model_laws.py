@@ -14,8 +14,8 @@ from hypothesis import Phase, given, settings, strategies as st
 from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, moments, normal, same
 
 import npax
+from npax.alone import compiled_alone
 from npax.inference import autoregressive_log_prob
-from npax.models._alone import compiled_alone
 
 
 @pytest.fixture(scope="module", params=MODELS.values(), ids=MODELS)

@@ -397,3 +397,11 @@ def test_squares_of_values_grow_by_those_of_their_errors(with_errors, rng):
     assert own.sum() > 200
     of_others = np.mean([slope(rng.permuted(square_error, axis=1)) for _ in range(50)])
     assert 0.8 < slope(square_error) < 1.25 and abs(of_others) < 0.1
+
+
+def test_draws_by_themselves_are_compiled_once(compilations, getkey):
+    prior = GPPrior(8, 4)
+    prior.sample(getkey())
+    before, key = compilations.count, getkey()
+    prior.sample(key)
+    assert before and compilations.count == before

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 from tinygp.kernels import Kernel
 
+from ..alone import compiled_alone
 from ..gp import exact_posterior
 from ..inference.normalise import HALF_SPAN
 from ..inference.predict import moments
@@ -74,6 +75,7 @@ class ModelSurrogate(AbstractSurrogate):
     def _moments(self, seen, xt):
         return moments(self.model(*self._context(seen), self._padded(xt), seen.mask))[..., 0]
 
+    @compiled_alone
     def sample(self, seen, xt, key):
         if isinstance(self.model, AbstractLatentNeuralProcess):
             state = self.model.condition(*self._context(seen), seen.mask)

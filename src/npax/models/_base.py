@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import Distribution
 
+from ..alone import compiled_alone
 from ..arguments import booleans, whole_number as whole_number, widths as widths
 from ..arrays import refuse_complex
 from ..blocks import read_memories, write_memories
 from ..likelihoods import AbstractLikelihood, HeteroscedasticGaussian
-from ._alone import compiled_alone
 
 State = Any
 """What a model keeps of its context; a PyTree whose form each model chooses."""

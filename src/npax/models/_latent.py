@@ -6,8 +6,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
+from ..alone import compiled_alone
 from ..likelihoods import log_prob, mixture, noiseless
-from ._alone import compiled_alone
 from ._base import State, clean, places, whole_number
 from ._joint import AbstractJointNeuralProcess
 

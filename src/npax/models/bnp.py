@@ -7,6 +7,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
+from ..alone import compiled_alone
 from ..blocks import (
     MLP,
     AbstractCrossAttention,
@@ -19,7 +20,6 @@ from ..blocks import (
     spread_over_locations,
 )
 from ..likelihoods import AbstractLikelihood, of_real_numbers
-from ._alone import compiled_alone
 from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 

@@ -2,9 +2,9 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 

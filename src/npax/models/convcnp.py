@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..blocks import MLP, Grid, LayerNorm, Linear, SetConv, UNet
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 

@@ -10,10 +10,10 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
+from ..alone import compiled_alone
 from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, check_picture, clean, floats, gaussian_unless, whole_number
 
 PATCH = 2

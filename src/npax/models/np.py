@@ -6,9 +6,9 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
+from ..alone import compiled_alone
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import (
     MLP,
@@ -17,7 +18,6 @@ from ..blocks import (
     transformer_stack,
 )
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import (
     AbstractConditionalNeuralProcess,
     clean,

@@ -4,11 +4,11 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
 from ..wide import wide
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 
 

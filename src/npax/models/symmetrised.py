@@ -3,9 +3,9 @@ import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
 
+from ..alone import compiled_alone
 from ..arguments import instance
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess, check_error, condition_on, hears_errors
 
 _IMAGES = (False, True, True, False), (False, True, False, True)

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..attention import dense_attention
 from ..blocks import (
     MLP,
@@ -17,7 +18,6 @@ from ..blocks import (
     te_stack,
 )
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 

@@ -2,9 +2,9 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..blocks import MLP, LayerNorm, TEBlock, away_from_zero, read_located, scan_blocks, te_stack
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 
 

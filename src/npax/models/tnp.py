@@ -2,11 +2,11 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..attention import AbstractAttention, ScanAttention
 from ..bias import AbstractBias
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
 from ..likelihoods import AbstractLikelihood
-from ._alone import compiled_alone
 from ._base import (
     AbstractConditionalNeuralProcess,
     AbstractTokenStack,

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..bias import CausalBias
 from ..blocks import read_memories, write_memories, write_one_more
 from ..likelihoods import AbstractLikelihood, log_prob, noiseless
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, context_features, places, target_features
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
 from ..blocks import MLP, Linear, write_memories
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, whole_number
 from .tnp_kr import TNPKR, part_of
 

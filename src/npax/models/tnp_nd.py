@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 from numpyro.distributions import MultivariateNormal
 
+from ..alone import compiled_alone
 from ..likelihoods import AbstractLikelihood, JointGaussian
 from ..linalg import solve_lower
-from ._alone import compiled_alone
 from ._base import AbstractConditionalNeuralProcess, clean, places
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD

@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..alone import compiled_alone
 from ..arguments import whole_number
 from ..bias.distance import squared_distance
 from ..task import Task
@@ -166,6 +167,7 @@ class GPPrior(AbstractTasks):
             raise ValueError(f"The context sizes must satisfy low <= nc, got low={self.low}, nc={self.nc}.")
         whole_number(1, nt=self.nt)
 
+    @compiled_alone
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
         keys = iter(jr.split(key, 10))
         plain = jr.bernoulli(next(keys))

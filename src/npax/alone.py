@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 def compiled_alone(
     method: Callable[Concatenate[Any, Arguments], Result],
 ) -> Callable[Concatenate[Any, Arguments], Result]:
-    """The method of a model, which is one compiled program where it is called by itself, on arrays.
+    """The method of a module, which is one compiled program where it is called by itself, on arrays.
 
     Within `jax.jit` and other transformations, whose arguments are tracers, and of anything that JAX may refuse or
     convert (masked arrays, tables, lists) it is as it stands. By itself it would have its loops compiled anew at every
@@ -26,10 +26,10 @@ def compiled_alone(
     program = eqx.filter_jit(method)
 
     @functools.wraps(method)
-    def alone_or_within(model: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def alone_or_within(module: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         given = jax.tree.leaves((args, kwargs))
         arrays = all(isinstance(leaf, jax.Array | int) or type(leaf) is np.ndarray for leaf in given)
-        traced = any(isinstance(leaf, Tracer) for leaf in [*given, *jax.tree.leaves(model)])
-        return (program if arrays and not traced else method)(model, *args, **kwargs)
+        traced = any(isinstance(leaf, Tracer) for leaf in [*given, *jax.tree.leaves(module)])
+        return (program if arrays and not traced else method)(module, *args, **kwargs)
 
     return alone_or_within
