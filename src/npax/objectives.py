@@ -220,7 +220,7 @@ def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: P
     """
     task = posterior.task
     xt, mean, variance = _visible(task.mask_t, task.xt, posterior.mean, posterior.variance)
-    predicted = marginals(noiseless(model(task.xc, task.yc, xt, task.mask_c)))
+    predicted = marginals(noiseless(model.predict(_conditioned(model, task), xt)))
     if not isinstance(predicted, Normal):
         raise TypeError(
             "`posterior_nll` needs a model with a Gaussian likelihood, "

@@ -360,6 +360,10 @@ def test_dates_are_days_where_units_do_not_matter(table, small, tmp_path):
     assert np.array_equal(stored.day, axis) and np.allclose(stored.temp_mean, expected.temp_mean, atol=1e-5)
     with pytest.warns(UserWarning, match="holds all of this prediction"):
         assert npax.interpolate(dated, {"lon": LON, "day": axis}, **options).equals(stored)
+    close = table.assign(day=days[0] + np.arange(40) * np.timedelta64(1, "ns"))
+    tight = npax.interpolate(close, close, ["lon", "day"], "temp", model=small)
+    wide = npax.interpolate(numbered, numbered, ["lon", "day"], "temp", model=small)
+    assert np.allclose(tight.temp_mean, wide.temp_mean, atol=1e-5)
     gap = dated.copy()
     gap.loc[3, "day"] = pd.NaT
     with pytest.raises(ValueError, match="'day'"):
@@ -395,10 +399,11 @@ def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
 def test_dates_beside_numbers_are_refused(table, tiny):
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered, passed = (table.assign(day=day) for day in (days, np.arange(40), days - days[0]))
-    integers = numbered.astype({"day": "Int64"})
+    integers, text = numbered.astype({"day": "Int64"}), table.assign(day=days.astype(str))
     for observations, target, words in (
         (dated, numbered, "'day' is dates in `observations` and numbers in `target`: give both alike"),
         (dated, integers, "'day' is dates in `observations` and numbers in `target`"),
+        (text, dated, "'day' is text in `observations` and dates in `target`: read .* by `pandas.to_datetime`"),
         (numbered, {"lon": LON, "day": days}, "'day' is numbers in `observations` and dates in `target`"),
         (passed, dated.to_xarray().chunk(), "'day' is durations in `observations` and dates in `target`"),
     ):

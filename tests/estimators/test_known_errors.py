@@ -95,9 +95,11 @@ def test_samples_and_covariances_hear_of_them(reg, arrays):
     ("error", "words"),
     [
         (np.ones(29), r"`error` must have the shape of `y`, \(30,\), or be one number; got the shape \(29,\)"),
-        (-1.0, r"`error` holds standard deviations, finite and not negative.*got \[-1.\] in row 0"),
-        (np.r_[np.ones(29), np.nan], r"got \[nan\] in row 29"),
-        (np.inf, r"got \[inf\] in row 0"),
+        (-1.0, r"`error` must hold standard deviations, finite and not negative.*got -1.0 in row 0"),
+        (np.r_[np.ones(29), np.nan], r"got nan in row 29"),
+        (np.inf, r"got inf in row 0"),
+        (["1"] * 30, "`error` must be numbers, got '1'"),
+        (np.full(30, np.datetime64("2020-01-01")), "`error` holds dates"),
     ],
 )
 def test_wrong_errors_are_refused_and_change_nothing(small, arrays, error, words):
@@ -126,10 +128,51 @@ def test_a_column_of_a_table(table, small, arrays):
     assert not np.allclose(interpolate(table, small).temp_mean, found.temp_mean, atol=1e-4)
 
 
-def test_without_a_number_there_is_no_known_error(table, small):
-    zeros, gaps = table.copy(), table.copy()
-    zeros.loc[:4, "se"], gaps.loc[:4, "se"] = 0.0, np.nan
-    assert interpolate(gaps, small, error="se").equals(interpolate(zeros, small, error="se"))
+@pytest.mark.parametrize("bad", [np.nan, -1.0, np.inf])
+def test_what_is_no_standard_error_is_refused_by_column_and_row(table, small, bad):
+    table = table.set_index(np.arange(100, 130))
+    table.loc[[107, 111], "se"] = bad
+    with pytest.raises(ValueError, match=rf"'se' of `observations` must .*got {bad:g} in row .*107.*, the first of 2"):
+        interpolate(table, small, error="se")
+    table.loc[[107, 111], "temp"] = np.nan
+    with pytest.warns(npax.estimators.DroppedRows):
+        assert np.isfinite(interpolate(table, small, error="se").temp_mean).all()
+
+
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+@pytest.mark.parametrize("size", [30.0, 1e6, 1e12])
+def test_bad_observations_are_as_good_as_none(small, arrays, strategy, size):
+    X, y, error = arrays
+    reg = npax.NeuralProcessRegressor(small, strategy=strategy, tile_size=64)
+    expected = told(reg.fit(X, y, error=error), X)
+    more = np.r_[X, X[:10]], np.r_[y, y[:10] + size * np.linspace(-1, 1, 10)]
+    found = told(reg.fit(*more, error=np.r_[error, np.full(10, size)]), X)
+    assert np.abs(found - expected).max() < 0.02
+    assert not np.allclose(told(reg.fit(*more), X), expected, atol=0.2)
+
+
+def test_errors_however_large_beside_the_values_have_finite_answers(small, arrays):
+    X, y, _ = arrays
+    for scale, error in ((1.0, 1e160), (1e-200, 1.0), (1e200, 1e-200)):
+        assert np.isfinite(told(npax.NeuralProcessRegressor(small).fit(X, scale * y, error=error), X)).all()
+
+
+def test_scores_are_those_of_values_with_their_errors(small, arrays):
+    X, y, error = arrays
+    reg = npax.NeuralProcessRegressor(small).fit(X[:20], y[:20], error=error[:20])
+    mean, std = reg.predict(X[20:], return_std=True)
+    found = reg.score_report(X[20:], y[20:], error=error[20:])
+    assert found == npax.metrics.score_report(y[20:], mean, np.hypot(std, error[20:]))
+    assert found != reg.score_report(X[20:], y[20:])
+
+
+def test_a_column_or_a_row_of_errors_is_one_all_the_same(small, arrays, table):
+    X, y, error = arrays
+    reg = npax.NeuralProcessRegressor(small)
+    expected = told(reg.fit(X, y, error=error), X)
+    for given in (table[["se"]], table["se"], table["se"].astype("Float64"), error[:, None], list(error)):
+        assert np.array_equal(told(reg.fit(X, y, error=given), X), expected)
+    assert np.array_equal(told(reg.fit(X, y[:, None], error=error), X)[..., 0], expected)
 
 
 def test_variables_and_coordinates_of_grids(small, rng):
@@ -157,8 +200,13 @@ def test_variables_and_coordinates_of_grids(small, rng):
 
 
 def test_columns_that_are_not_there_are_named(table, small):
-    with pytest.raises(ValueError, match=r"`error` must name a column for each of `y`, \['temp'\]; got \['se', 'sd'\]"):
-        interpolate(table, small, error=["se", "sd"])
+    rule = r"`error` must name a column for each of `y`, \['temp'\], and none of `x` and `y`; got "
+    for names in (["se", "sd"], ["temp"], ["lon"]):
+        with pytest.raises(ValueError, match=rule):
+            interpolate(table, small, error=names)
+    for values in (0.5, np.float32(0.5)):
+        with pytest.raises(TypeError, match="`error` is a name here"):
+            interpolate(table, small, error=values)
     with pytest.raises(ValueError, match="sd"):
         interpolate(table, small, error="sd")
 

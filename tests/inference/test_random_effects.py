@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+import scipy.optimize
+import scipy.stats
 from hypothesis import given, settings, strategies as st
 
 from npax.inference import Standardiser
@@ -23,17 +25,24 @@ def test_without_errors_they_are_those_of_the_values(n, dy, seed):
 
 @given(st.integers(0, 1000))
 @settings(deadline=None, max_examples=30)
-def test_the_weighted_squares_sum_to_their_number(seed):
+def test_no_others_have_a_greater_likelihood(seed):
     y, error = draw(seed)
     mean, std = random_effects(y, error)
-    w = 1 / (error**2 + std**2)
-    assert np.allclose(mean, np.sum(w * y) / np.sum(w)) and np.allclose(np.sum(w * (y - mean) ** 2), 40)
+
+    def log_likelihood(mean, std):
+        return scipy.stats.norm(mean, np.hypot(std, error)).logpdf(y).sum()
+
+    best = scipy.optimize.minimize(lambda p: -log_likelihood(p[0], np.exp(p[1])), [mean[0], np.log(std[0])]).fun
+    assert log_likelihood(mean, std) > -best - 1e-4
 
 
 def test_bad_measurements_have_no_say():
     y, error = draw(0, 4000)
     mean, std = random_effects(y, error)
     assert abs(mean[0] - 3) < 0.15 and abs(std[0] - 2) < 0.15 and y.std() > 10
+    worse = np.where(error == 30, 1e9, 1.0)
+    found = random_effects(3 + (y - 3) * worse, error * worse)
+    assert np.allclose(found, random_effects(*(a[error != 30][:, None] for a in (y, error))), rtol=1e-2)
 
 
 def test_each_context_and_column_by_itself():

@@ -15,6 +15,7 @@ from ..inference import Lattice, Tiled
 from ..inference.grids import wide_enough
 from ..likelihoods import Categorical, OneHotCategorical, marginals, noiseless
 from ..models import AbstractNeuralProcess
+from ..models._base import condition_on
 from ..task import Task
 from ..tasks import AbstractGPTask, AbstractTasks
 
@@ -123,7 +124,7 @@ def _score_model(model, batch, noiseless_targets):
 
     def one(task):
         xc, xt = (jnp.pad(x, ((0, 0), (0, missing))) for x in (task.xc, task.xt))
-        state = model.condition(xc, task.yc, task.mask_c)
+        state = condition_on(model, xc, task.yc, task.mask_c, task.error_c)
 
         def part(targets):
             xt, yt, mask = targets
@@ -147,7 +148,9 @@ def _score_tiled(model, batch):
         task = jax.tree.map(lambda a, i=i: np.asarray(a[i]), batch)
         seen, asked = task.mask_c, task.mask_t
         xc, yc, xt, yt = task.xc[seen], task.yc[seen], task.xt[asked], jnp.asarray(task.yt[asked])
-        found = Tiled(model, xc.astype(float), yc.astype(float), Lattice(), size=TILE)(xt.astype(float))
+        error = None if task.error_c is None else task.error_c[seen]
+        tiled = Tiled(model, xc.astype(float), yc.astype(float), Lattice(), error=error, size=TILE)
+        found = tiled(xt.astype(float))
         if isinstance(model.likelihood, Categorical):
             prediction = OneHotCategorical(jnp.log(jnp.maximum(jnp.asarray(found.mean, jnp.float32), 1e-30)))
         else:

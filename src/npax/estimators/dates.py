@@ -17,7 +17,8 @@ def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
             f"{where} holds dates or durations (columns {names}) where numbers are needed. Take the time since a date, "
             "in a unit of your choice, the same for observations and targets; for example days: "
             '`days = (dates - start) / np.timedelta64(1, "D")`, where `start` is a date of the same kind. (Durations '
-            "need no `start`; periods become dates by `.dt.to_timestamp()`.)"
+            "need no `start`; periods become dates by `.dt.to_timestamp()`.) `npax.interpolate` takes those of NumPy's "
+            'where `coords` is "planar": `pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`.'
         )
 
 
@@ -32,31 +33,41 @@ def refuse_dates_in(table: Any, where: str) -> None:
         refuse_dates(zip(getattr(table, "columns", range(len(columns))), columns, strict=True), where)
 
 
-def in_days(values: Any) -> Any:
-    """Dates as days since 1970 and durations as days, NaN where there is none; of NumPy's kinds, in memory or lazy.
-    What else there may be (other calendars, zones, periods) is left as it is."""
-    match _kind(values):
-        case "dates":
-            return (values - np.datetime64(0, "D")) / np.timedelta64(1, "D")
-        case "durations":
-            return values / np.timedelta64(1, "D")
-    return values
+def start_of(values: Any) -> Any:
+    """What the dates or durations of a column in memory are counted from, the first of them; None where there is none
+    of NumPy's."""
+    if _kind(values) not in ("dates", "durations"):
+        return None
+    values = np.asarray(values)
+    there = values[~np.isnat(values)]
+    return there.min() if len(there) else None
+
+
+def in_days(values: Any, start: Any) -> Any:
+    """Dates or durations, in memory or lazy, as days since a `start` of their kind, NaN where there is none. Whatever
+    else they are, or where `start` is None, as they are."""
+    if start is None or _kind(values) not in ("dates", "durations"):
+        return values
+    return (values - start) / np.timedelta64(1, "D")
 
 
 def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted: Any) -> None:
-    """**Raises** `ValueError` for what is dates in one table or Dataset and numbers, or durations, in the other."""
-    for name in names:
+    """**Raises** `ValueError` for what is dates in one table or mapping and numbers, text or durations in the other."""
+    for name in filter(wanted.__contains__, names):
         kinds = [_kind(there[name]) for there in (observed, wanted)]
         if kinds[0] != kinds[1] and None not in kinds:
-            raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: give both alike.")
+            remedy = "read text as dates by `pandas.to_datetime`" if "text" in kinds else "give both alike"
+            raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: {remedy}.")
 
 
 def _kind(values):
-    """What they are; None for dates of other kinds than NumPy's."""
+    """What they are; None for dates that are not NumPy's: of zones, other calendars, periods."""
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
-        return {"M": "dates", "m": "durations"}.get(dtype.kind, "numbers")
-    return None if are_dates(values) else "numbers"
+        return {"M": "dates", "m": "durations", "S": "text", "U": "text"}.get(dtype.kind, "numbers")
+    if are_dates(values):
+        return None
+    return "text" if any(isinstance(value, str) for value in np.ravel(_array(values))) else "numbers"
 
 
 def are_dates(values: Any) -> bool:

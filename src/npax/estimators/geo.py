@@ -13,12 +13,12 @@ from ..arguments import true_or_false
 from ..arrays import with_nan
 from ..files import is_remote
 from ..training import AbstractGaps
-from .dates import in_days, refuse_dates, refuse_other_kinds_of_time
+from .dates import in_days, refuse_dates, refuse_other_kinds_of_time, start_of
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .grid import Grid, moment_attributes, refuse_taken, require
 from .likelihood import warn_of_noise
 from .missing import refuse_missing
-from .moments import known, lazy_moments, moments_at
+from .moments import complete, lazy_moments, moments_at
 from .sklearn import NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 
@@ -64,8 +64,8 @@ def interpolate(
       durations are taken where each coordinate is scaled by itself (`coords="planar"`): their unit is no matter there.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
-    - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`); NaN for zero. See
-      `NeuralProcessRegressor.fit`.
+    - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
+      is known; see `NeuralProcessRegressor.fit`.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
       apart, as the pretrained ones do).
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
@@ -106,6 +106,10 @@ def interpolate(
     if coords == "latlon":
         refuse_latitude_first(x)
     ys = _names(y, observations, x)
+    if hasattr(error, "shape") or isinstance(error, float):
+        raise TypeError(
+            "`error` is a name here: add the standard errors to `observations`, and give their column's name."
+        )
     errors = [] if error is None else _listed(error)
     _check_names(x, ys, errors)
     store = None if store is None else _folder(store)
@@ -114,7 +118,11 @@ def interpolate(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
     dated = coords == "planar" and options.get("normalize", True)
-    grid = None if is_table(target) else Grid.of(target, x, dated=dated)
+    table, attributes = as_table(observations, x, ys, errors)
+    if dated:
+        refuse_other_kinds_of_time(x, table, _of_target(target, x))
+    starts = [start_of(table[name]) if dated else None for name in x]
+    grid = None if is_table(target) else Grid.of(target, x, starts)
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
@@ -122,33 +130,47 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    table, attributes = as_table(observations, x, ys, errors)
     reg = NeuralProcessRegressor(coords=coords, **options)
-    asked = _required(target, x) if grid is None else grid.frame
-    if dated:
-        refuse_other_kinds_of_time(x, table, asked)
-        table = _in_days(table, x)
+    table = _in_days(table, x, starts)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     if not is_table(observations) and reg.on_missing == "drop":
         there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
     places, values = places[there], values[there]
-    known_errors = np.nan_to_num(_columns(table, errors, "observations")[there]) if errors else None
+    known = _known_errors(table, errors, values, there) if errors else None
     if not len(places):
         raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
     refuse_missing(places, x, "`observations`")
     if coords != "latlon":
         warn_of_degrees(x, places)
-    reg.fit(places, values, error=known_errors, finetune=finetune, gaps=gaps)
+    reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)
     reg._names = x
     if grid is None:
-        places = _places(_in_days(asked, x) if dated else asked, x, "target")
-        return _at_points(reg, target, places, ys, include_noise)
+        asked = with_levels(target, x)
+        require(asked.columns, x, "target")
+        return _at_points(reg, target, _places(_in_days(asked, x, starts), x, "target"), ys, include_noise)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
-        reg._warn_of_far(known(some), grid.size if len(some) < grid.size else None)
+        reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
     return _on_grid(reg, grid, ys, attributes, include_noise, store)
+
+
+def _known_errors(table, names, values, there):
+    """Known standard errors `[n dy]` of the rows that are `there`. **Raises** `ValueError` naming the column and row of
+    what is no standard deviation beside a value."""
+    errors = _columns(table, names, "observations")[there]
+    for name, column, of_name in zip(names, errors.T, values.T, strict=True):
+        wrong = ~(np.isfinite(column) & (column >= 0)) & np.isfinite(of_name)
+        if wrong.any():
+            row, rows = np.argmax(wrong), np.count_nonzero(wrong)
+            rule = (
+                f"{name!r} of `observations` must hold standard errors, finite, not negative, zero where none is known"
+            )
+            raise ValueError(
+                f"{rule}; got {column[row]:g} in row {table.index[there][row]!r}, the first of {rows:,} such."
+            )
+    return errors
 
 
 def _folder(store):
@@ -169,8 +191,8 @@ def _check_names(x, ys, errors):
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
     if len({*x, *ys}) < len(x) + len(ys):
         raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
-    if errors and len(errors) != len(ys):
-        raise ValueError(f"`error` must name a column for each of `y`, {ys}; got {errors}.")
+    if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys}):
+        raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of `x` and `y`; got {errors}.")
 
 
 def _names(y, observations, x):
@@ -188,18 +210,21 @@ def _listed(names):
     return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
 
 
-def _required(target, x):
-    """A table with the columns `x`, of whatever level of its index they are."""
-    target = with_levels(target, x)
-    require(target.columns, x, "target")
-    return target
+def _of_target(target, x):
+    """What holds the coordinates of a target, by name."""
+    if is_table(target):
+        return with_levels(target, x)
+    return getattr(target, "variables", getattr(target, "coords", target))
 
 
-def _in_days(table, x):
-    """A table whose dates are numbers."""
-    table = table.copy()
-    for name in x:
-        table[name] = in_days(table[name])
+def _in_days(table, x, starts):
+    """A table whose dates and durations are numbers."""
+    numbers = {name: in_days(table[name], start) for name, start in zip(x, starts, strict=True) if start is not None}
+    if not numbers:
+        return table
+    table = table.copy(deep=False)
+    for name, column in numbers.items():
+        table[name] = column
     return table
 
 

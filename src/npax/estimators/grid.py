@@ -36,9 +36,9 @@ class Grid(NamedTuple):
     chunks: Mapping[Hashable, tuple[int, ...]]
 
     @classmethod
-    def of(cls, target: Any, x: Sequence[Hashable], *, dated: bool = False) -> Grid:
-        """`dated`: dates are taken, as days. **Raises** `TypeError` for what is not a grid, `ValueError` where a
-        coordinate is missing or holds dates otherwise."""
+    def of(cls, target: Any, x: Sequence[Hashable], starts: Sequence[Any] | None = None) -> Grid:
+        """`starts`: for each of `x` what its dates or durations are counted from, in days, or None. **Raises**
+        `TypeError` for what is not a grid, `ValueError` where a coordinate is missing or holds dates otherwise."""
         xr = xarray()
         if isinstance(target, xr.DataArray):
             dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
@@ -55,8 +55,8 @@ class Grid(NamedTuple):
             )
         require(frame.variables, x, "target")
         axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
-        if dated:
-            axes = tuple(axis.copy(data=in_days(axis.data)) for axis in axes)
+        if starts is not None:
+            axes = tuple(axis.copy(data=in_days(axis.data, s)) for axis, s in zip(axes, starts, strict=True))
         in_memory = (axis[:0] if axis.chunks and axis.ndim else axis for axis in axes)
         refuse_dates(zip(x, in_memory, strict=True), "`target`")
         for name, axis in zip(x, axes, strict=True):

@@ -35,7 +35,7 @@ def lazy_moments(predictor, grid, include_noise) -> Any:
     parts = np.full([len(grid.chunks[d]) for d in dims], None)
     if in_parts:
         for index, region in grid.blocks(grid.chunks):
-            parts[index] = predictor.part(known(grid.points(region))).of(None)
+            parts[index] = predictor.part(complete(grid.points(region))).of(None)
     shared = delayed(predictor.model if in_parts else predictor, pure=False, traverse=False)
     axes = [
         axis.chunk({d: grid.chunks[d] for d in axis.dims}).data
@@ -67,6 +67,6 @@ def _block(dims, of_axes, include_noise, part: np.ndarray, shared: Any, *columns
     return moments.reshape(*(sizes[d] for d in dims), moments.shape[1])
 
 
-def known(places: np.ndarray) -> np.ndarray:
+def complete(places: np.ndarray) -> np.ndarray:
     """The places `[n d]` none of whose coordinates is NaN."""
     return places[~np.isnan(places).any(axis=1)]

@@ -16,9 +16,9 @@ from ..arguments import true_or_false, whole_number
 from ..arrays import floats, with_nan
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import check_joint, covariance, joint_samples
-from ..inference.predict import known_errors
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
+from ..models._base import check_error
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
@@ -123,7 +123,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         - `error`: standard deviations of that part of the noise on `y` that is known beforehand, such as that of an
           instrument or of averages (`std / sqrt(n)`): of the shape of `y`, or one for all; zero where none is known.
-          What noise there is beside it the model infers, and only that is part of a new observation's.
+          What noise there is beside it the model infers, and only that is part of a new observation's: one whose own
+          error is known has the standard deviation `np.hypot(std, error)`. Observations of errors far above those of
+          most are left out, for they would say next to nothing.
         - `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles of `tile_size`;
           good values: 100 to 500, from about a thousand observations on); the model that was best on other gaps is
           used, which may be the one that came.
@@ -241,19 +243,21 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         samples = joint_samples(self._predictor(1), X, n_samples, key, include_noise=include_noise)
         return self._like_y(np.moveaxis(samples, 0, -1))
 
-    def score_report(self, X, y) -> dict[str, float]:
+    def score_report(self, X, y, *, error=None) -> dict[str, float]:
         """RMSE, MAE, negative log-likelihood, CRPS, 95 % coverage and interval score on held-out observations.
 
+        `error`: known standard errors of `y`, as in `fit`: predictions are of values that have them too.
         But for the first two those of the normal distribution with the predicted mean and standard deviation, also
         where the model predicts another, such as counts: `npax.objectives.nll` has its own likelihood.
         """
         from ..metrics import score_report
 
         check_is_fitted(self)
-        X, y, _ = self._checked(X, y, None, reset=False)
+        X, y, error = self._checked(X, y, error, reset=False)
         self._warn_of_far(X)
         prediction = self._predictor(len(X))(X)
-        return score_report(y, self._like_y(prediction.mean), self._like_y(prediction.std()))
+        std = np.hypot(self._like_y(prediction.std()), 0.0 if error is None else error)
+        return score_report(y, self._like_y(prediction.mean), std)
 
     def _checked(self, X, y, error, *, reset):
         """Rows in use: float64, all finite."""
@@ -327,8 +331,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise
 
     def _keep(self, X, y, error=None):
-        if error is not None:
-            known_errors(self.model_, error.reshape(len(y), -1), y.reshape(len(y), -1))
+        check_error(self.model_, error, y)
         refuse_impossible(self.model_.likelihood, y.reshape(len(y), -1))
         system = coordinates(self.coords_)
         positions = system.positions(X)
@@ -360,12 +363,23 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 
 def _like(y, error):
-    """Known errors in the shape of `y`. **Raises** `ValueError` for another."""
-    error = floats(error)
-    if error.shape not in ((), y.shape):
+    """Known errors in the shape of `y`. **Raises** `ValueError` for another, and for what is no standard deviation
+    beside a value."""
+    refuse_dates_in(error, "`error`")
+    refuse_text(error, "`error`")
+    error = np.asarray(_unmasked(error), np.float64)
+    if error.shape not in ((), y.shape) and not (error.size == y.size == len(y)):
         rule = f"`error` must have the shape of `y`, {y.shape}, or be one number"
         raise ValueError(f"{rule}; got the shape {error.shape}.")
-    return np.broadcast_to(error, y.shape).copy()
+    error = np.broadcast_to(error, y.shape).copy() if not error.ndim else error.reshape(y.shape)
+    wrong = ~(np.isfinite(error) & (error >= 0)) & np.isfinite(y)
+    if wrong.any():
+        row = int(np.argmax(wrong.reshape(len(y), -1).any(axis=1)))
+        raise ValueError(
+            "`error` must hold standard deviations, finite and not negative, zero where no noise is known; got "
+            f"{error[row]} in row {row}."
+        )
+    return error
 
 
 def _joined(error, y, error_new, y_new):

@@ -8,11 +8,12 @@ from .repeats import warn_of_repeats, warn_of_same_places
 def as_table(observations, x, ys, errors=()):
     """Observations as a DataFrame, and the attributes of each `y`; `errors`: names of their known standard errors."""
     if is_table(observations):
-        names = [*x, *ys, *errors]
+        names = [*dict.fromkeys((*x, *ys, *errors))]
         observations = with_levels(observations, names)
         require(observations.columns, names, "observations")
         table = observations[names].compute() if is_lazy_table(observations) else observations
-        warn_of_same_places(table, x, ys)
+        if not errors:
+            warn_of_same_places(table, x, ys)
         return table, {}
     refuse_other_kinds(observations)
     if not hasattr(observations, "data_vars") and observations.name is not None:
@@ -23,7 +24,7 @@ def as_table(observations, x, ys, errors=()):
     _refuse_other_dims(dataset, x, ys, "x")
     _refuse_other_dims(dataset, errors, ys, "error")
     warn_of_repeats(dataset, x, ys)
-    dataset = dataset[[*ys, *(name for name in (*x, *errors) if name not in dataset.coords)]]
+    dataset = dataset[[*ys, *(name for name in dict.fromkeys((*x, *errors)) if name not in dataset.coords)]]
     dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
     dataset = dataset.drop_vars([name for name in dataset.coords if name not in (*x, *errors)]).compute()
     for name in (*ys, *errors):
@@ -51,7 +52,7 @@ def _refuse_other_dims(dataset, names, ys, where):
         if other:
             raise ValueError(
                 f"{', '.join(map(repr, ys))} of `observations` does not vary along {other[0]!r}, as {name!r} does: "
-                f"leave {name!r} out of `{where}`, or name what goes with the values."
+                f"leave {name!r} out of `{where}`, or name one that goes with the values."
             )
 
 

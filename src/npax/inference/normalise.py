@@ -12,6 +12,8 @@ HALF_SPAN = 2.0
 """Models are trained on coordinates in [-2, 2]."""
 ROUNDED = 1e-4
 """Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
+LARGEST = 1e100
+"""Of known standard errors in units of the values: squares stay finite."""
 MOST_ERROR = 1e6
 """The largest known standard error, in standard deviations of the values, that models hear of."""
 SAME = 1e-13
@@ -236,7 +238,9 @@ class Standardiser:
         mean, std = near_one.mean(axis=-2) * unit, near_one.std(axis=-2) * unit
         varies = std > SAME * largest
         if error is not None:
-            mean, std = (a * unit for a in random_effects(near_one, error / unit[..., None, :]))
+            with np.errstate(over="ignore"):
+                beside = np.minimum(error / unit[..., None, :], LARGEST)
+            mean, std = (a * unit for a in random_effects(near_one, beside))
         return cls(np.where(varies, mean, y[..., 0, :]), np.where(varies, std, 1.0))
 
     @classmethod

@@ -29,6 +29,8 @@ CHUNK, LARGE_CHUNK = 1024, 16_384
 A GPU needs many targets to be busy; where all logits are kept, memory does not allow them."""
 FAR = 1e6
 """The largest coordinates that models are asked about; their squares and products stay finite."""
+LITTLE = 1 / 9
+"""The weight, as a share of the mean weight, below which an observation of a large known error is left out."""
 LARGE = 2048
 """Observations, padding included, from which on a context is conditioned in threads."""
 
@@ -84,10 +86,11 @@ class Exact:
     devices of the process, and over the cores of each.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
-    the columns of `x` mean; `error [nc dy]`: known standard errors of `y`, for models that hear of them; `progress`:
-    show a progress bar over chunks of targets; `normalize`: bring positions to [-2, 2] and values to mean zero and
-    standard deviation one first, or leave them as they are. A model with one column of `y` serves each column
-    independently. Later changes to `x` or `y` do not change the answers. Threads may share it.
+    the columns of `x` mean; `error [nc dy]`: known standard errors of `y`, for models that hear of them (observations
+    of errors far above those of most are left out); `progress`: show a progress bar over chunks of targets;
+    `normalize`: bring positions to [-2, 2] and values to mean zero and standard deviation one first, or leave them as
+    they are. A model with one column of `y` serves each column independently. Later changes to `x` or `y` do not change
+    the answers. Threads may share it.
 
     **Raises:** `ValueError` for more columns than the model takes, `x` and `y` of different lengths, values that are
     not finite, errors that the model does not hear of, and targets with other columns.
@@ -164,8 +167,8 @@ def known_errors(
     or not finite."""
     if error is None:
         return None
-    check_error(model, error, y)
     error = np.array(floats(error))
+    check_error(model, error, y)
     wrong = ~(np.isfinite(error) & (error >= 0)).all(axis=1)
     if wrong.any():
         raise ValueError(
@@ -221,8 +224,19 @@ def contexts(
 
 def _context(xc, y, error, standardise):
     s = standardiser(y, error, standardise)
-    points = padded(xc, s(y).astype(np.float32))
-    return Context(s, *points, None if error is None else pad(s.scaled(error), points[0].shape[-2], axis=-2))
+    xc, values, mask = padded(xc, s(y).astype(np.float32))
+    if error is None:
+        return Context(s, xc, values, mask)
+    error = pad(s.scaled(error), xc.shape[-2], axis=-2)
+    return Context(s, xc, values, mask & _has_a_say(error, mask), error)
+
+
+def _has_a_say(error, mask):
+    """Of which observations `[*contexts n]` the weight beside the field, $1 / (1 + e^2)$, is not far below the mean in
+    all columns. Models are not trained on contexts that one bad observation among good ones is a part of."""
+    weight = mask[..., None] / (1 + np.square(error.astype(float)))
+    mean = np.sum(weight, axis=-2, keepdims=True) / np.maximum(np.sum(mask, axis=-1), 1)[..., None, None]
+    return (weight >= LITTLE * mean).any(axis=-1)
 
 
 def standardiser(y: np.ndarray, error: np.ndarray | None, standardise: bool) -> Standardiser:

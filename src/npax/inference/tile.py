@@ -143,7 +143,7 @@ class Tiled:
         self.standardise = normalize and of_real_numbers(model.likelihood)  # here: it traces the likelihood
         self.standardiser = standardiser(y, error, self.standardise)
         self.y = self.standardiser(y)
-        self.error = None if error is None else self.standardiser.scaled(error)
+        self.error = None if error is None else error / self.standardiser.std
         self.trend = _trend(self.points, self.y, self.error) if self.standardise and len(x) >= TREND * size else None
         self.y = self.y - self._trend_at(self.positions)
         grouped(model, self.y)

@@ -27,7 +27,7 @@ class Trend:
         if error is None:
             self.weights = np.linalg.lstsq(powers, values, rcond=SMALLEST)[0]
         else:
-            roots = 1 / np.hypot(1.0, error.astype(float))
+            roots = 1 / np.hypot(1.0, error)
             columns = zip(values.T, roots.T, strict=True)
             fits = [np.linalg.lstsq(powers * root[:, None], y * root, rcond=SMALLEST)[0] for y, root in columns]
             self.weights = np.stack(fits, axis=1)

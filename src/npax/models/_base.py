@@ -63,9 +63,11 @@ class AbstractNeuralProcess(eqx.Module):
         yc: Float[Array, "nc dy"],
         xt: Float[Array, "nt dx"],
         mask: Bool[Array, " nc"] | None = None,
+        error: Float[Array, "nc dy"] | None = None,
     ) -> Distribution:
-        """`predict(condition(xc, yc, mask), xt)`."""
-        return self.predict(self.condition(xc, yc, mask), xt)
+        """`predict(condition(xc, yc, mask), xt)`; `error`: known standard errors of `yc`, for models that hear of them,
+        `condition(xc, yc, mask, error)`."""
+        return self.predict(condition_on(self, xc, yc, mask, error), xt)
 
 
 class AbstractConditionalNeuralProcess(AbstractNeuralProcess):
@@ -148,10 +150,10 @@ def check_error(model: AbstractNeuralProcess, error: Any, y: Any) -> None:
     if not hears_errors(model):
         raise ValueError(
             f"`error` holds known standard errors, and this {type(model).__name__} was not made to hear of any. Leave "
-            "them out, or choose a `TNPKR` that is made with `errors=True`, such as the pretrained gp-universal."
+            "them out, or choose the pretrained gp-universal, or a `TNPKR` that is made with `errors=True`."
         )
-    if jnp.shape(error) != jnp.shape(y):
-        raise ValueError(f"`error` must have the shape of `yc`, {[*jnp.shape(y)]}; got {[*jnp.shape(error)]}.")
+    if np.shape(error) != np.shape(y):
+        raise ValueError(f"`error` must have the shape of the values, {[*np.shape(y)]}; got {[*np.shape(error)]}.")
 
 
 def check_places(model: AbstractNeuralProcess, x: Any, name: str) -> None:

@@ -92,7 +92,7 @@ class TNPKR(AbstractTokenStack):
         self.embed_observed = jr.normal(o_key, (2, size))
         self.embed_location = _embed_location(dx, size, l_key) if locations else None
         self.embed_value = Linear(dy, size, key=v_key)
-        self.embed_error = Linear(dy, size, key=jr.fold_in(v_key, 1)) if errors else None
+        self.embed_error = Linear(dy, size, key=jr.fold_in(key, 6)) if errors else None
         self.co_embed = MLP([(2 + locations + errors) * size, 4 * size, 2 * size, size], key=c_key)
         self.norm = LayerNorm(size)
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)

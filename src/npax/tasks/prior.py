@@ -177,7 +177,7 @@ class GPPrior(AbstractTasks):
         field = Field.draw(next(keys), mask, dx, plain)
         restless = Modulation.draw(next(keys), plain)
         noise, noise_c = draw_noise(next(keys), self.nc, plain)
-        error, left = draw_errors(jr.fold_in(key, 1), self.nc, self.errors)
+        error, left = draw_errors(jr.fold_in(key, 10), self.nc, self.errors)
         noise, noise_c = left * noise * jnp.square(restless(xt)), left * noise_c * jnp.square(restless(xc)) + 1e-5
         k_cc, k_ct, k_tt = field(xc, xc), field(xc, xt), field.variance(xt)
         yc, mean, var = draw_and_condition(next(keys), k_cc, k_ct, k_tt, noise_c + jnp.square(error), mask)
@@ -224,7 +224,8 @@ class AsPrior(AbstractTasks):
         xc, xt = (jnp.pad((x - middle) * stretch, ((0, 0), (0, DX - x.shape[-1]))) for x in (task.xc, task.xt))
         yc, yt, mean = ((y - centre) / scale for y in (task.yc, task.yt, posterior.mean))
         variance, noise = (v / jnp.square(scale) for v in (posterior.variance, posterior.noise))
-        return PosteriorTask(Task(xc, yc, task.mask_c, xt, yt, task.mask_t), mean, variance, noise)
+        error = None if task.error_c is None else task.error_c / scale
+        return PosteriorTask(Task(xc, yc, task.mask_c, xt, yt, task.mask_t, error), mean, variance, noise)
 
 
 def draw_component(key: PRNGKeyArray, active, shortest) -> Component:

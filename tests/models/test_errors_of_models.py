@@ -31,7 +31,7 @@ def error(data):
 
 @eqx.filter_jit
 def moments(model, data, error):
-    found = model.predict(model.condition(data.xc, data.yc, data.mask, error), data.xt)
+    found = model(data.xc, data.yc, data.xt, data.mask, error)
     return found.mean, found.variance
 
 
@@ -70,7 +70,7 @@ def test_of_all_sizes_answers_and_gradients_are_finite(model, data, size):
 
 
 def test_of_another_shape_they_are_refused(model, data):
-    with pytest.raises(ValueError, match=r"`error` must have the shape of `yc`, \[20, \d\]; got \[20, 3\]"):
+    with pytest.raises(ValueError, match=r"`error` must have the shape of the values, \[20, \d\]; got \[20, 3\]"):
         jax.eval_shape(model.condition, data.xc, data.yc, None, np.ones((20, 3), np.float32))
 
 
