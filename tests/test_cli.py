@@ -131,6 +131,11 @@ def test_a_column_of_known_errors(observations, weights, tmp_path):
     assert result.exit_code == 0, result.output
     expected = npax.interpolate(table, table, ["lon", "lat"], "temp", error="se", model=model)
     assert np.allclose(pd.read_csv(out).temp_std, expected.temp_std, atol=1e-6)
+    scores = npax.metrics.score_report(table.temp, expected.temp_mean, np.hypot(expected.temp_std, table.se))
+    assert f"crps {scores['crps']:.4g}" in re.sub(r"\s+", " ", result.output)
+    table.drop(columns="name").to_xarray().to_netcdf(tmp_path / "places.nc")
+    result = predict(observations, model, "--error", "se", "--at", tmp_path / "places.nc", "-o", tmp_path / "out.nc")
+    assert f"crps {scores['crps']:.4g}" in re.sub(r"\s+", " ", result.output)
     refused(predict(observations, model, "--error", "sd", "--at", observations, "-o", out), "'sd'", "se")
     refused(predict(observations, weights, "--error", "se", "--at", observations, "-o", out), "hear of any")
 

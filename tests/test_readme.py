@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
-from untrained import cnp, pictures
+from untrained import pictures, small
 
 import npax
 from npax.cli import app
@@ -31,7 +31,7 @@ def blocks(language):
 def small_weights(tmp_path_factory):
     """Small untrained models under the names of the shipped ones: what runs is the matter here, not how well."""
     folder = tmp_path_factory.mktemp("pretrained")
-    npax.save(folder / "gp-universal.safetensors", cnp(3))
+    npax.save(folder / "gp-universal.safetensors", small())
     npax.save(folder / "field-universal.safetensors", pictures())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules["npax.pretrained"], "_FOLDER", folder)
@@ -46,7 +46,7 @@ def names(tmp_path, monkeypatch):
     lon, lat = rng.uniform(-30, -23, 60), rng.uniform(40, 48, 60)
     floats = pd.DataFrame({"lon": lon, "lat": lat, "temp": 10 + np.sin(lon) + lat})
     floats.to_csv("floats.csv", index=False)
-    soil = floats.rename(columns={"lon": "x", "lat": "y", "temp": "zinc"})
+    soil = floats.rename(columns={"lon": "x", "lat": "y", "temp": "zinc"}).assign(sem=0.1)
     soil.to_csv("soil.csv", index=False)
     soil[["x", "y"]].head(3).to_csv("points.csv", index=False)
     Path("surveys").mkdir()
@@ -58,7 +58,15 @@ def names(tmp_path, monkeypatch):
     X, y = floats[["lon", "lat"]].to_numpy(), floats["temp"].to_numpy()
     x3 = jax.device_put(rng.normal(size=(16, 3)).astype(np.float32))
     return {
-        **{"X": X[:30], "y": y[:30], "Xs": X[30:50], "ys": y[30:50], "X_new": X[50:], "y_new": y[50:]},
+        **{
+            "X": X[:30],
+            "y": y[:30],
+            "se": np.full(30, 0.1),
+            "Xs": X[30:50],
+            "ys": y[30:50],
+            "X_new": X[50:],
+            "y_new": y[50:],
+        },
         **{"floats": floats, "sst": sst, "xc": x3, "yc": x3[:, :1], "xt": x3},
     }
 

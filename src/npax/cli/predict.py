@@ -88,7 +88,7 @@ def predict(
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
     of the function that is observed with noise). Where the points or the grid to predict at have a column or variable Y
     too, the prediction is scored on it (not on a grid that is written to .zarr); with --no-noise as on values of the
-    function.
+    function; with --error as on values that have the errors of the same column there.
     """
     with clear_errors():
         from . import tables
@@ -143,7 +143,7 @@ def predict(
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # a grid for a store may be larger than memory
-            _score(prediction, target, y, noise, table[[*x, y]])
+            _score(prediction, target, y, error, noise, table[[*x, y]])
 
 
 def _strategy(prediction, y):
@@ -163,8 +163,9 @@ def _thinned(prediction, most=4_000_000):
     return prediction.isel({d: slice(None, None, min(max(step, 1), max(n - 1, 1))) for d, n in sizes.items()})
 
 
-def _score(prediction, target, y, noise, observed):
-    """Prints the scores where the places came with values of their own; without `noise` they are the function's."""
+def _score(prediction, target, y, error, noise, observed):
+    """Prints the scores where the places came with values of their own, and with known errors of these, if any; without
+    `noise` they are the function's."""
     if y not in target:
         return
     from ..metrics import score_report
@@ -180,6 +181,9 @@ def _score(prediction, target, y, noise, observed):
             f"{y} of the places is not of numbers, or has other dimensions: the prediction is not scored on it.",
         )
         return
+    if error is not None and error in target:
+        beside = target[error].broadcast_like(mean).transpose(*mean.dims) if hasattr(target, "data_vars") else target[error]
+        std = np.hypot(std, np.nan_to_num(np.asarray(beside, float)))
     truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))
     known = np.isfinite(truth) & np.isfinite(mean)  # where a coordinate is missing nothing is predicted
     if known.any():
