@@ -182,7 +182,9 @@ def _score(prediction, target, y, error, noise, observed):
         )
         return
     if error is not None and error in target:
-        beside = target[error].broadcast_like(mean).transpose(*mean.dims) if hasattr(target, "data_vars") else target[error]
+        beside = target[error]
+        if hasattr(target, "data_vars"):
+            beside = beside.broadcast_like(mean).transpose(*mean.dims)
         std = np.hypot(std, np.nan_to_num(np.asarray(beside, float)))
     truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))
     known = np.isfinite(truth) & np.isfinite(mean)  # where a coordinate is missing nothing is predicted
