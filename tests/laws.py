@@ -203,6 +203,7 @@ class Data(NamedTuple):
     yc: Array
     xt: Array
     mask: Array
+    error: Array | None = None
 
 
 def on_lattice(key, shape):
@@ -225,7 +226,7 @@ def evaluate(model, data):
 def _evaluate(model, data):
     def log_likelihood(operands):
         model, data = operands
-        d = model(data.xc, data.yc, data.xt, data.mask)
+        d = model(data.xc, data.yc, data.xt, data.mask, data.error)
         return jnp.sum(d.log_prob(jnp.ones((data.xt.shape[0], model.dy)))), (d.mean, d.variance)
 
     (_, moments), gradients = eqx.filter_value_and_grad(log_likelihood, has_aux=True)((model, data))

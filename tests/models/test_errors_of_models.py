@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 from laws import MODELS, close, draw_data, finite, same
+from untrained import untrained
 
 import npax
 from npax.models._base import condition_on, hears_errors
@@ -16,7 +17,7 @@ HEAR = ("universal", "invariant", "symmetrised")
 
 @pytest.fixture(scope="module", params=HEAR)
 def model(request):
-    return MODELS[request.param](jr.key(7))
+    return untrained(MODELS[request.param])
 
 
 @pytest.fixture

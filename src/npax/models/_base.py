@@ -109,6 +109,10 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         error: Float[Array, "nc dy"] | None = None,
     ) -> tuple[Float[Array, "nc size"], Float[Array, "nc dx"], Bool[Array, " nc"]]:
         """Tokens, locations and mask of a context, as `write_memories` takes them."""
+        return self._entering(xc, yc, mask, error)
+
+    def _entering(self, xc, yc, mask, error):
+        check_error(self, error, yc)
         xc, yc, mask = clean(self, xc, yc, mask)
         if error is not None:
             error = jnp.where(mask[:, None], floats((self, xc), error)[0], 0.0)
@@ -116,8 +120,7 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
 
     @compiled_alone
     def condition(self, xc, yc, mask=None, error=None):
-        check_error(self, error, yc)
-        return write_memories(self.stack, *self.entering(xc, yc, mask, error))
+        return write_memories(self.stack, *self._entering(xc, yc, mask, error))
 
     @compiled_alone
     def decode(self, state, xt):

@@ -6,7 +6,14 @@ import numpyro.distributions as dist
 from ..alone import compiled_alone
 from ..arguments import instance
 from ..likelihoods import FunctionAndNoise, HeteroscedasticGaussian, HomoscedasticGaussian, NoisyNormal, marginals
-from ._base import AbstractConditionalNeuralProcess, AbstractNeuralProcess, check_error, condition_on, hears_errors
+from ._base import (
+    AbstractConditionalNeuralProcess,
+    AbstractNeuralProcess,
+    check_error,
+    check_points,
+    condition_on,
+    hears_errors,
+)
 
 _IMAGES = (False, True, True, False), (False, True, False, True)
 """Whether `x` and `y` are mirrored: in the task itself and in its three images."""
@@ -66,6 +73,7 @@ class Symmetrised(AbstractNeuralProcess):
 
     @compiled_alone
     def condition(self, xc, yc, mask=None, error=None):
+        check_points(self, xc, yc, mask, "c")
         check_error(self, error, yc)
         of_image = eqx.filter_vmap(
             lambda in_x, in_y: condition_on(self.model, _mirrored(in_x, xc), _mirrored(in_y, yc), mask, error)
