@@ -16,6 +16,7 @@ from ..training import AbstractGaps
 from .dates import in_days, refuse_dates, refuse_other_kinds_of_time, start_of
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .grid import Grid, moment_attributes, refuse_taken, require
+from .known_errors import refuse_no_errors
 from .likelihood import warn_of_noise
 from .missing import refuse_missing
 from .moments import complete, lazy_moments, moments_at
@@ -137,7 +138,9 @@ def interpolate(
     if not is_table(observations) and reg.on_missing == "drop":
         there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
     places, values = places[there], values[there]
-    known = _known_errors(table, errors, values, there) if errors else None
+    known = _columns(table, errors, "observations")[there] if errors else None
+    if known is not None:
+        refuse_no_errors(known, values, errors, table.index[there])
     if not len(places):
         raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
     refuse_missing(places, x, "`observations`")
@@ -154,23 +157,6 @@ def interpolate(
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
         reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
     return _on_grid(reg, grid, ys, attributes, include_noise, store)
-
-
-def _known_errors(table, names, values, there):
-    """Known standard errors `[n dy]` of the rows that are `there`. **Raises** `ValueError` naming the column and row of
-    what is no standard deviation beside a value."""
-    errors = _columns(table, names, "observations")[there]
-    for name, column, of_name in zip(names, errors.T, values.T, strict=True):
-        wrong = ~(np.isfinite(column) & (column >= 0)) & np.isfinite(of_name)
-        if wrong.any():
-            row, rows = np.argmax(wrong), np.count_nonzero(wrong)
-            rule = (
-                f"{name!r} of `observations` must hold standard errors, finite, not negative, zero where none is known"
-            )
-            raise ValueError(
-                f"{rule}; got {column[row]:g} in row {table.index[there][row]!r}, the first of {rows:,} such."
-            )
-    return errors
 
 
 def _folder(store):

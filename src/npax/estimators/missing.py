@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import floats, with_nan
+
 MARKS = ("_FillValue", "missing_value")
 """Attributes that say which number stands for what is missing; decoding makes it NaN, and takes them away."""
 
@@ -47,3 +49,8 @@ def refuse_marks(values: np.ndarray, attributes: Mapping[str, Any], name: Hashab
                 f"{where} holds {mark[0]:g}, its attribute `{attribute}`, {count:,} times in {name!r}: what is missing "
                 f"must be NaN. Decode it, `xarray.decode_cf(...)`, or take `field.where(field != {mark[0]:g})`."
             )
+
+
+def unmasked(a: Any) -> Any:
+    """An array or a table, what is masked in it being missing."""
+    return floats(a) if np.ma.isMaskedArray(a) else with_nan(a)

@@ -13,7 +13,6 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arguments import true_or_false, whole_number
-from ..arrays import floats, with_nan
 from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
@@ -25,8 +24,9 @@ from ..warn import warn
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
+from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
-from .missing import refuse_missing
+from .missing import refuse_missing, unmasked
 from .scale import warn_of_no_scale
 from .text import refuse_text
 
@@ -173,7 +173,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if y.shape[1:] != self.y_.shape[1:]:
                 like = ("n", *self.y_.shape[1:])
                 raise ValueError(f"`y` must have the columns that it had in `fit`: shape {like}, got {y.shape}.")
-            error = _joined(self.error_, self.y_, error, y)
+            error = joined(self.error_, self.y_, error, y)
             return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]), error)
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
@@ -265,7 +265,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X, y = self._valid(X, y, reset=reset, validate_separately=({"dtype": np.float64}, of_y))
         y = y.astype(np.float64)
         check_consistent_length(X, y)
-        error = None if error is None else _like(y, error)
+        error = None if error is None else like(y, error)
         finite = np.isfinite(y).reshape(len(y), -1).all(axis=1)
         if finite.all():
             return X, y, error
@@ -307,7 +307,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self._surroundings.miss(coordinates(self.coords_).positions(X))
 
     def _valid(self, X, *y, **rules) -> Any:
-        X, *y = map(_unmasked, (X, *y))
+        X, *y = map(unmasked, (X, *y))
         for name, given in zip(("`X`", "`y`"), (X, *y), strict=False):
             refuse_dates_in(given, name)
             refuse_text(given, name)
@@ -360,39 +360,6 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
-
-
-def _like(y, error):
-    """Known errors in the shape of `y`. **Raises** `ValueError` for another, and for what is no standard deviation
-    beside a value."""
-    refuse_dates_in(error, "`error`")
-    refuse_text(error, "`error`")
-    error = np.asarray(_unmasked(error), np.float64)
-    if error.shape not in ((), y.shape) and not (error.size == y.size == len(y)):
-        rule = f"`error` must have the shape of `y`, {y.shape}, or be one number"
-        raise ValueError(f"{rule}; got the shape {error.shape}.")
-    error = np.broadcast_to(error, y.shape).copy() if not error.ndim else error.reshape(y.shape)
-    wrong = ~(np.isfinite(error) & (error >= 0)) & np.isfinite(y)
-    if wrong.any():
-        row = int(np.argmax(wrong.reshape(len(y), -1).any(axis=1)))
-        raise ValueError(
-            "`error` must hold standard deviations, finite and not negative, zero where no noise is known; got "
-            f"{error[row]} in row {row}."
-        )
-    return error
-
-
-def _joined(error, y, error_new, y_new):
-    """Known errors of old and new observations: zeros where only the others have any."""
-    if error is None and error_new is None:
-        return None
-    both = ((error, y), (error_new, y_new))
-    return np.concatenate([np.zeros_like(values) if given is None else given for given, values in both])
-
-
-def _unmasked(a: Any) -> Any:
-    """An array or a table, what is masked in it being missing."""
-    return floats(a) if np.ma.isMaskedArray(a) else with_nan(a)
 
 
 def _model(model, normalize):

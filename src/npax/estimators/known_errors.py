@@ -1,0 +1,56 @@
+"""Known standard errors of observations, in arrays and in columns of tables."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .dates import refuse_dates_in
+from .missing import unmasked
+from .text import refuse_text
+
+
+def like(y: np.ndarray, error: Any) -> np.ndarray:
+    """Known errors in the shape of `y`. **Raises** `ValueError` for another, and for what is no standard deviation
+    beside a value."""
+    refuse_dates_in(error, "`error`")
+    refuse_text(error, "`error`")
+    error = np.asarray(unmasked(error), np.float64)
+    if error.shape not in ((), y.shape) and not (error.size == y.size == len(y)):
+        rule = f"`error` must have the shape of `y`, {y.shape}, or be one number"
+        raise ValueError(f"{rule}; got the shape {error.shape}.")
+    error = error.reshape(y.shape) if error.ndim else np.full(y.shape, error)
+    wrong = _wrong(error, y)
+    if wrong.any():
+        row = int(np.argmax(wrong.reshape(len(y), -1).any(axis=1)))
+        raise ValueError(
+            "`error` must hold standard deviations, finite and not negative, zero where no noise is known; got "
+            f"{error[row]} in row {row}."
+        )
+    return error
+
+
+def joined(error: np.ndarray | None, y: np.ndarray, error_new: np.ndarray | None, y_new: np.ndarray):
+    """Known errors of old and new observations: zeros where only the others have any."""
+    if error is None and error_new is None:
+        return None
+    both = ((error, y), (error_new, y_new))
+    return np.concatenate([np.zeros_like(values) if given is None else given for given, values in both])
+
+
+def refuse_no_errors(
+    errors: np.ndarray, values: np.ndarray, names: Sequence[Hashable], rows: Sequence[Hashable]
+) -> None:
+    """**Raises** `ValueError` naming column and row of what is no standard deviation beside a value, `[rows names]`."""
+    for name, column, of_name in zip(names, errors.T, values.T, strict=True):
+        wrong = np.flatnonzero(_wrong(column, of_name))
+        if len(wrong):
+            rule = (
+                f"{name!r} of `observations` must hold standard errors, finite, not negative, zero where none is known"
+            )
+            at = f"got {column[wrong[0]]:g} in row {rows[wrong[0]]!r}, the first of {len(wrong):,} such."
+            raise ValueError(f"{rule}; {at}")
+
+
+def _wrong(error, y):
+    return ~(np.isfinite(error) & (error >= 0)) & np.isfinite(y)
