@@ -1,13 +1,18 @@
 """Known standard errors of observations, in arrays and in columns of tables."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .dates import refuse_dates_in
 from .missing import unmasked
 from .text import refuse_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def like(y: np.ndarray, error: Any) -> np.ndarray:
@@ -38,9 +43,7 @@ def joined(error: np.ndarray | None, y: np.ndarray, error_new: np.ndarray | None
     return np.concatenate([np.zeros_like(values) if given is None else given for given, values in both])
 
 
-def refuse_no_errors(
-    errors: np.ndarray, values: np.ndarray, names: Sequence[Hashable], rows: Sequence[Hashable]
-) -> None:
+def refuse_no_errors(errors: np.ndarray, values: np.ndarray, names: Sequence[Hashable], rows: pd.Index) -> None:
     """**Raises** `ValueError` naming column and row of what is no standard deviation beside a value, `[rows names]`."""
     for name, column, of_name in zip(names, errors.T, values.T, strict=True):
         wrong = np.flatnonzero(_wrong(column, of_name))
