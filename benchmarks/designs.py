@@ -138,7 +138,7 @@ DESIGNS = (
 
 
 def main() -> None:
-    options = _options()
+    options = options_of(__doc__)
     rows = []
     for design in DESIGNS:
         for scale, noise in design.fields:
@@ -201,8 +201,9 @@ def _text(rows) -> str:
     )
 
 
-def _options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options_of(description: str | None) -> argparse.Namespace:
+    """The model and the number of fields of a command."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="gp-universal", help="a pretrained model's name, or a path of weights")
     parser.add_argument("--fields", type=int, default=30)
     return parser.parse_args()

@@ -9,14 +9,13 @@ noise), of the same kernel with variance and length fitted (two restarts); and t
 possible. Writes `results/known_errors.md` and `.json`.
 """
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
-from designs import kernel
+from designs import kernel, options_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
@@ -48,7 +47,7 @@ ERRORS: tuple[Callable, ...] = (averages, two_instruments, equal)
 
 
 def main() -> None:
-    options = _options()
+    options = options_of(__doc__)
     rows = []
     for draw in ERRORS:
         for n, d in SIZES:
@@ -140,13 +139,6 @@ def _text(rows) -> str:
         "The noiseless field, without training of the network. CRPS above that of the Gaussian process that knows "
         "kernel and errors, means over fields, ± standard error; coverage of 95 % intervals.\n\n" + table(header, cells)
     )
-
-
-def _options():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="gp-universal", help="a pretrained model's name, or a path of weights")
-    parser.add_argument("--fields", type=int, default=30)
-    return parser.parse_args()
 
 
 if __name__ == "__main__":
