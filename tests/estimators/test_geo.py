@@ -275,8 +275,11 @@ def test_refusals(table, points, small):
     for empty in ({"x": []}, {"y": []}):
         with pytest.raises(ValueError, match=f"`{next(iter(empty))}` must name at least one column"):
             npax.interpolate(table, table, **{"x": ["lon", "lat"], "y": "temp", "model": small, **empty})
-    with pytest.raises(TypeError, match="`target` must be"):
-        interpolate(table, LON, small)
+    for nothing in (LON, 5, None, ["lon", "lat"]):
+        with pytest.raises(TypeError, match="`target` must be"):
+            interpolate(table, nothing, small)
+        with pytest.raises(TypeError, match="`target` must be"):
+            npax.interpolate(table, nothing, ["lon", "lat"], "temp", model=small)
     with pytest.raises(TypeError, match="`observations` must be"):
         interpolate([1, 2], table, small)
 

@@ -12,7 +12,7 @@ def kernel(a, b):
     return (1 + r) * np.exp(-r)
 
 
-def test_known_errors_leave_a_fifth_of_what_is_lost_without_them():
+def test_known_errors_leave_little_of_what_is_lost_without_them():
     """Matern 3/2 fields in the plane, averages of 1 to 100 values with noise as strong as the field."""
     reg, scores = npax.NeuralProcessRegressor(), []
     for seed in range(12):

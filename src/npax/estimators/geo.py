@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,8 +92,8 @@ def interpolate(
 
     **Raises:** `ValueError` for names that are not there, columns of several levels, dates as values, beside numbers or
     where a unit is needed, and whatever `NeuralProcessRegressor.fit` finds wrong; `TypeError` for what is no table and
-    no grid, or a dask DataFrame as `target`; `FileExistsError` where `store` holds anything else than this very
-    prediction.
+    no grid, a dask DataFrame as `target`, or numbers as `error`; `FileExistsError` where `store` holds anything else
+    than this very prediction.
     """
     true_or_false(include_noise=include_noise)
     x = _listed(x)
@@ -118,7 +118,8 @@ def interpolate(
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
-    dated = coords == "planar" and options.get("normalize", True)
+    reg = NeuralProcessRegressor(coords=coords, **options)
+    dated = coords == "planar" and reg.normalize  # elsewhere the unit of time matters
     table, attributes = as_table(observations, x, ys, errors)
     if dated:
         refuse_other_kinds_of_time(x, table, _of_target(target, x))
@@ -131,7 +132,6 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    reg = NeuralProcessRegressor(coords=coords, **options)
     table = _in_days(table, x, starts)
     places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
@@ -197,10 +197,11 @@ def _listed(names):
 
 
 def _of_target(target, x):
-    """What holds the coordinates of a target, by name."""
+    """What holds the coordinates of a target, by name; nothing where it is of no kind that has names."""
     if is_table(target):
         return with_levels(target, x)
-    return getattr(target, "variables", getattr(target, "coords", target))
+    named = getattr(target, "variables", getattr(target, "coords", target))
+    return named if isinstance(named, Mapping) else {}
 
 
 def _in_days(table, x, starts):

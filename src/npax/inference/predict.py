@@ -233,7 +233,8 @@ def _context(xc, y, error, standardise):
 
 def _has_a_say(error, mask):
     """Of which observations `[*contexts n]` the weight beside the field, $1 / (1 + e^2)$, is not far below the mean in
-    all columns. Models are not trained on contexts that one bad observation among good ones is a part of."""
+    all columns. The others would say next to nothing, and models are trained on errors of a few times the field only.
+    """
     weight = mask[..., None] / (1 + np.square(error.astype(float)))
     mean = np.sum(weight, axis=-2, keepdims=True) / np.maximum(np.sum(mask, axis=-1), 1)[..., None, None]
     return (weight >= LITTLE * mean).any(axis=-1)

@@ -16,11 +16,12 @@ def random_effects(
     r"""Of values $y_i = f_i + \epsilon_i$, whose errors have the known standard deviations $e_i$, mean and standard
     deviation of the $f_i$, as though these were independent and normal: those of greatest likelihood. With the weights
     $w_i = 1 / (e_i^2 + v)$ the mean is $\mu = \sum w_i y_i / \sum w_i$ and the variance $v$ the one of which
-    $\sum w_i^2 (y_i - \mu)^2 = \sum w_i$ (random effects in the analysis of many studies; DerSimonian and Laird 1986).
+    $\sum w_i^2 (y_i - \mu)^2 = \sum w_i$ (random effects in the analysis of many studies; Hardy and Thompson 1996).
     Few bad measurements among good ones have no say. Without errors both are those of the $y_i$; whatever noise is not
     known counts as the field's.
 
     Where the errors explain all that varies, the variance is a twentieth of a good measurement's, $n / \sum w_i - v$.
+    **Cost:** 60 passes over the values.
     """
     n = y.shape[-2]
     square = np.square(error)
