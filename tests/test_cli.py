@@ -16,8 +16,9 @@ from untrained import cnp, small
 import npax
 import npax.plot
 from npax.cli import _process, app, main
+from npax.cli.regular_grid import regular_grid
 from npax.cli.several import repeat_option
-from npax.cli.tables import as_table, read, regular_grid, write
+from npax.cli.tables import as_table, read, with_dates, write
 from npax.cli.train import trainings
 from npax.estimators import Extrapolation, PlanarDegrees
 
@@ -325,7 +326,7 @@ def test_grids_end_at_the_poles_and_go_round_the_earth_once(observations, weight
 
 def test_grids_begin_where_the_observations_do_and_have_short_coordinates():
     table = pd.DataFrame({"x": [0.3, 0.6], "y": [1e6, 1e6 + 1]})
-    grid = regular_grid(table, ["x", "y"], 0.1)
+    grid = regular_grid(table, ["x", "y"], [0.1])
     assert [str(x) for x in grid.x.values] == ["0.3", "0.4", "0.5", "0.6"]
     assert grid.y[0] == 1e6 and str(grid.y.values[3]) == "1000000.3" and grid.sizes["y"] == 11
 
@@ -338,7 +339,7 @@ def test_a_grid_across_the_date_line_takes_the_short_way():
         (np.r_[-10.0, 0, 5, 10, 20, 25, 30], np.arange(-10, 31)),
         (np.linspace(-180, 179, 7), np.arange(-180, 180)),
     ):
-        grid = regular_grid(pd.DataFrame({"lon": lon, "lat": lat}), ["lon", "lat"], 1.0, coords="latlon")
+        grid = regular_grid(pd.DataFrame({"lon": lon, "lat": lat}), ["lon", "lat"], [1.0], coords="latlon")
         np.testing.assert_allclose(grid.lon, expected)
 
 
@@ -357,7 +358,7 @@ def test_points_across_the_date_line_are_drawn_the_short_way(observations, weigh
 
 def test_grids_of_any_size_are_written_block_by_block(observations, weights, tmp_path, monkeypatch):
     monkeypatch.setattr(__import__("npax.estimators.store", fromlist=["BLOCK"]), "BLOCK", 8)
-    monkeypatch.setattr(__import__("npax.cli.tables", fromlist=["MOST_CELLS"]), "MOST_CELLS", 3)  # held in memory
+    monkeypatch.setattr(__import__("npax.cli.regular_grid", fromlist=["MOST_CELLS"]), "MOST_CELLS", 3)  # held in memory
     path, picture = tmp_path / "new" / "map.zarr", tmp_path / "map.png"
     result = predict(observations, weights, "--resolution", 1, "-o", path, "--plot", picture)
     assert result.exit_code == 0 and "strategy: exact" in result.output, result.output
@@ -542,11 +543,65 @@ def test_dates_are_refused_by_column_and_file(name, observations, weights, tmp_p
     write(table, path)
     words = ("holds dates", "'day'", "np.timedelta64", name)
     args = ["--resolution", 1, "-o", tmp_path / "out.nc"]
-    refused(predict(path, weights, *args, x=["lon", "day"]), *words)
+    unit = ["--coords", "isotropic"]
+    refused(predict(path, weights, *args, *unit, x=["lon", "day"]), *words)
     refused(predict(path, weights, *args, y="day"), *words)
     numbers = tmp_path / "numbers.csv"
     table.assign(day=np.arange(30.0)).to_csv(numbers, index=False)
-    refused(predict(numbers, weights, "--at", path, "-o", tmp_path / "out.csv", x=["lon", "day"]), *words)
+    args = ["--at", path, "-o", tmp_path / "out.csv"]
+    refused(predict(numbers, weights, *args, *unit, x=["lon", "day"]), *words)
+    refused(predict(numbers, weights, *args, x=["lon", "day"]), "'day' is numbers in `observations` and dates")
+    texts = tmp_path / "texts.csv"
+    table.assign(day=table["day"].dt.strftime("%d.%m.%Y")).to_csv(texts, index=False)
+    words = ("'day'", "not of numbers", "'31.01.2020'", "Dates are written 2020-01-31")
+    refused(predict(texts, weights, *args, x=["lon", "day"]), *words)
+
+
+@pytest.mark.parametrize("name", ["dates.csv", "dates.parquet", "dates.nc"])
+def test_dates_are_coordinates_of_units_of_their_own(name, observations, weights, tmp_path):
+    """As days are, which begin anywhere; what is written has dates again."""
+    days = np.random.default_rng(1).uniform(0, 20, 30).round(3)
+    table = pd.read_csv(observations).drop(columns="name").assign(day=days)
+    table.to_csv(tmp_path / "days.csv", index=False)
+    start = pd.Timestamp("2020-01-31")
+    write(table.assign(day=start + pd.to_timedelta(days, unit="D")), tmp_path / name)
+    args = ["--at", tmp_path / "days.csv", "-o", tmp_path / "expected.csv"]
+    assert predict(tmp_path / "days.csv", weights, *args, x=["lon", "day"]).exit_code == 0
+    args = ["--at", tmp_path / name, "-o", tmp_path / "out.csv"]
+    result = predict(tmp_path / name, weights, *args, x=["lon", "day"])
+    assert result.exit_code == 0 and "30 of them are observations" in result.output, result.output
+    expected, out = (pd.read_csv(tmp_path / f"{of}.csv") for of in ("expected", "out"))
+    np.testing.assert_allclose(out["temp_mean"], expected["temp_mean"], rtol=1e-4, atol=1e-5)
+    back = (pd.to_datetime(out["day"], format="ISO8601") - start) / pd.Timedelta("1D")
+    np.testing.assert_allclose(back, days, atol=1e-6)
+
+
+def test_dates_are_read_whatever_their_zone(tmp_path):
+    texts = ["2020-01-31", "2020-01-31T12:00Z", "2020-01-31T12:00+02:00", None]
+    pd.DataFrame({"day": texts, "n": 20200131, "text": "a"}).to_csv(tmp_path / "d.csv", index=False)
+    table = with_dates(read(tmp_path / "d.csv"), ["day", "n", "text", "away"])
+    expected = np.array(["2020-01-31T00:00", "2020-01-31T12:00", "2020-01-31T10:00", "NaT"], "datetime64[m]")
+    np.testing.assert_array_equal(table["day"].to_numpy("datetime64[m]"), expected)
+    assert table["n"].dtype.kind == "i" and set(table["text"]) == {"a"}
+    zones = pd.DataFrame({"day": pd.to_datetime(texts[1:3], utc=True).tz_convert("Europe/Berlin")})
+    np.testing.assert_array_equal(with_dates(zones, ["day"])["day"].to_numpy("datetime64[m]"), expected[1:3])
+
+
+def test_grids_of_dates_have_a_size_of_cells_for_each_coordinate(observations, weights, tmp_path):
+    days = pd.date_range("2020-01-31 07:00", periods=30, freq="6h")
+    pd.read_csv(observations).assign(day=days).to_csv(tmp_path / "dates.csv", index=False)
+    args = ["--resolution", 2, 0.25, "-o", tmp_path / "out.nc", "--plot", tmp_path / "out.png"]
+    result = predict(tmp_path / "dates.csv", weights, *args, x=["lon", "day"])
+    assert result.exit_code == 0, result.output
+    out = xr.load_dataset(tmp_path / "out.nc")
+    assert list(out["lon"]) == [0, 2, 4]
+    np.testing.assert_array_equal(out["day"], pd.date_range("2020-01-31 06:00", "2020-02-07 18:00", freq="6h"))
+    assert np.isfinite(out["temp_mean"]).all()
+    for wrong, words in (((1, 2, 3), "one for each of lon, day; got 3"), ((1, 0), "a number above 0, got 0")):
+        args = ["--resolution", *wrong, "-o", tmp_path / "out.nc"]
+        refused(predict(tmp_path / "dates.csv", weights, *args, x=["lon", "day"]), words)
+    durations = pd.DataFrame({"age": pd.to_timedelta([1.3, 4.1, np.nan], unit="D")})
+    np.testing.assert_array_equal(regular_grid(durations, ["age"], [2.0])["age"] / np.timedelta64(1, "D"), [0, 2, 4, 6])
 
 
 def test_train_refuses_clearly(tmp_path, monkeypatch):

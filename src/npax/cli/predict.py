@@ -41,8 +41,13 @@ def predict(
         typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False),
     ] = None,
     resolution: Annotated[
-        float | None,
-        typer.Option(help="Predict on a grid over the observations, with cells of this size.", show_default=False),
+        list[float] | None,
+        typer.Option(
+            help="Predict on a grid over the observations: the size of its cells, one for all coordinates or one for "
+            "each; of dates in days.",
+            metavar="SIZE...",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -80,7 +85,11 @@ def predict(
 
       npax predict soil.csv --x x y --y zinc --at points.csv -o zinc.parquet
 
+      npax predict cases.csv --x date --y rate --resolution 1 -o days.csv --plot days.png
+
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
+
+    Coordinates may be dates, written 2020-01-31 or 2020-01-31T12:00, where each is of a unit of its own (planar).
 
     A .zarr folder is written block by block: memory stays bounded, and whatever ends the process (Ctrl-C, a crash), the
     same command goes on where it stopped.
@@ -93,8 +102,9 @@ def predict(
     with clear_errors():
         from . import tables
         from ._draw import checked_plot, draw
+        from .regular_grid import MOST_CELLS, regular_grid
 
-        if (at is None) == (resolution is None):
+        if (at is None) == (not resolution):
             raise ValueError("Say where to predict: either --at FILE or --resolution SIZE.")
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet, .zarr), --plot PICTURE or both.")
@@ -106,16 +116,17 @@ def predict(
             check_output(path, observations, at)
         if output is not None:
             tables.check_names([*x, y], output)
-        observed = tables.read(observations)
-        tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations)
-        table = tables.as_table(observed, [*x, y]).astype(dict.fromkeys((*x, y), float))
+        dated = x if coords is Coords.planar else []
+        observed = tables.with_dates(tables.read(observations), dated)
+        tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations, dated=dated)
+        table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         if at is None:
-            most = np.inf if store else tables.MOST_CELLS
-            target = tables.regular_grid(table, x, cast(float, resolution), most, coords=coords.value)
+            most = np.inf if store else MOST_CELLS
+            target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
-            target = tables.read(at)
-            tables.check_columns(target, x, at)
+            target = tables.with_dates(tables.read(at), dated)
+            tables.check_columns(target, x, at, dated=dated)
             if output is not None:
                 tables.check_names(target, output)
                 tables.check_kinds(target, output)
@@ -143,7 +154,7 @@ def predict(
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # a grid for a store may be larger than memory
-            _score(prediction, target, y, error, noise, table[[*x, y]])
+            _score(prediction, target, y, error, noise, table)
 
 
 def _strategy(prediction, y):
@@ -169,7 +180,7 @@ def _score(prediction, target, y, error, noise, observed):
     if y not in target:
         return
     from ..metrics import score_report
-    from .tables import as_table, of_numbers
+    from .tables import as_table, of_numbers, with_floats
 
     mean, std = (prediction[f"{y}_{moment}"] for moment in ("mean", "std"))
     try:
@@ -193,6 +204,6 @@ def _score(prediction, target, y, error, noise, observed):
         taken = "" if noise else " (taken for the function's own, without noise)"
         err.print(f"scores on {known.sum():,} values{taken}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))
         names = list(observed)
-        given = as_table(target, names)[names].astype(float).merge(observed.dropna().drop_duplicates(), on=names)
+        given = with_floats(as_table(target, names), names).merge(observed.dropna().drop_duplicates(), on=names)
         if len(given):
             err.print(f"{len(given):,} of them are observations that the prediction was made from: no test of it.")

@@ -2,10 +2,12 @@ from typer.core import TyperCommand
 
 
 class SeveralValues(TyperCommand):
-    """A command whose `--x` takes several values, `--x lon lat`, as well as `--x lon --x lat`."""
+    """A command whose `--x` and `--resolution` take several values, `--x lon lat`, as well as `--x lon --x lat`."""
 
     def parse_args(self, ctx, args):
-        return TyperCommand.parse_args(self, ctx, repeat_option(list(args), "--x"))
+        for option in ("--x", "--resolution"):
+            args = repeat_option(list(args), option)
+        return TyperCommand.parse_args(self, ctx, args)
 
     def collect_usage_pieces(self, ctx):
         """Arguments come before options: after `--x` they would be values of it."""

@@ -1,11 +1,9 @@
-"""What `npax predict` and `npax fill` read, write and make grids of. Needs pandas and xarray."""
+"""What `npax predict` and `npax fill` read and write. Needs pandas and xarray."""
 
 import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-import numpy as np
 
 from ..data.tables import (
     as_table as as_table,
@@ -16,13 +14,10 @@ from ..data.tables import (
     pd,
     read as read,
     read_grid as read_grid,
+    with_dates as with_dates,
     xr,
 )
 from ..files import replaced
-from ..longitudes import unwrapped
-
-MOST_CELLS = 50_000_000
-"""Of a grid that is held in memory."""
 
 
 def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
@@ -31,6 +26,11 @@ def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
         return target
     points = target.rename_axis("row").to_xarray()
     return points.set_coords([name for name in points.data_vars if name not in x])
+
+
+def with_floats(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Only the columns `names` of a table, those of numbers as float64."""
+    return table.filter([*names]).astype({name: float for name in names if of_numbers(table[name])})
 
 
 def check_names(names: Iterable[object], path: Path) -> None:
@@ -56,43 +56,6 @@ def check_kinds(target: pd.DataFrame | xr.Dataset, path: Path) -> None:
                     f"'{path}' cannot hold the column '{name}' of type {column.dtype} ({error}): write .csv or "
                     ".parquet, or leave the column out."
                 ) from error
-
-
-def regular_grid(
-    table: pd.DataFrame, x: Sequence[str], resolution: float, most: float | int = MOST_CELLS, *, coords: str = "planar"
-) -> xr.Dataset:
-    """A grid of cell size `resolution` that covers the observations: coordinates `x`, the last one varying slowest.
-
-    Of longitudes and latitudes (`coords="latlon"`) there are none beyond the poles, and none twice around the globe;
-    observations on both sides of the date line are one region: longitudes go on beyond 180 there.
-    """
-    if not 0 < resolution < np.inf:
-        raise ValueError(f"`--resolution` must be a number above 0, got {resolution}.")
-    columns = {name: table[name].to_numpy(float) for name in x}
-    for name, column in columns.items():
-        if not np.isfinite(column).any() or np.isinf(column).any():
-            raise ValueError(f"The column '{name}' has no finite range, so no grid can cover the observations.")
-    if coords == "latlon" and len(x) == 2:
-        columns[x[0]] = unwrapped(columns[x[0]])
-    columns = {name: column / resolution for name, column in columns.items()}
-    columns = {name: np.round(column, 9) for name, column in columns.items()}  # 0.3 is three of 0.1, and no less
-    ranges = {name: (float(np.floor(np.nanmin(c))), float(np.ceil(np.nanmax(c)))) for name, c in columns.items()}
-    cells = np.prod([high - low + 1 for low, high in ranges.values()])
-    if not cells <= most:
-        raise ValueError(
-            f"A resolution of {resolution} makes {cells:,.0f} cells, more than {most:,}: choose a larger one, or write "
-            "to a .zarr folder, which is not held in memory."
-        )
-    axes = {name: _twelve_digits(np.arange(low, high + 1) * resolution) for name, (low, high) in ranges.items()}
-    if coords == "latlon" and len(x) == 2:
-        lon, lat = axes.values()
-        axes = {x[0]: lon[lon - lon[0] < 360 - 1e-9], x[1]: lat[np.abs(lat) <= 90 + 1e-9]}
-    return xr.Dataset(coords={name: axes[name] for name in reversed(x)})
-
-
-def _twelve_digits(a):
-    """Rounded: 0.3 instead of 0.30000000000000004."""
-    return np.round(a, 11 - int(np.floor(np.log10(np.abs(a).max() or 1.0))))
 
 
 def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:

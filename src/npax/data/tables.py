@@ -3,7 +3,6 @@
 import csv
 import warnings
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -120,8 +119,19 @@ def as_table(found: pd.DataFrame | xr.Dataset, names: Sequence[str] | None = Non
     return (found if names is None else found[[*names]]).to_dataframe().reset_index()
 
 
-def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:
-    """**Raises** `ValueError` where a column is missing or holds text, dates or durations, or the table has no rows."""
+def with_dates(found: pd.DataFrame | xr.Dataset, names: Sequence[str]) -> pd.DataFrame | xr.Dataset:
+    """A table whose columns `names` are dates where they hold texts such as 2020-01-31 or 2020-01-31T12:00; those of a
+    zone are UTC, without one. Anything else, and a dataset, as it is."""
+    if not isinstance(found, pd.DataFrame):
+        return found
+    return found.assign(**{name: _as_dates(found[name]) for name in names if name in found.columns})
+
+
+def check_columns(
+    table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path, *, dated: Sequence[str] = ()
+) -> None:
+    """**Raises** `ValueError` where a column is missing or holds text, dates or durations, or the table has no rows.
+    `dated`: those that may hold dates and durations."""
     if isinstance(table, pd.DataFrame) and len(table) == 0:
         raise ValueError(f"'{path}' has no rows.")
     present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
@@ -130,11 +140,12 @@ def check_columns(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: 
     for name in names:
         if name not in present:
             raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
-        if not of_numbers(table[name]):
+        if not of_numbers(table[name]) and not (name in dated and _of_dates(table[name])):
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
+            dates = "Dates are written 2020-01-31 or 2020-01-31T12:00. " if name in dated else ""
             raise ValueError(
                 f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
-                "Correct the file, or choose another column."
+                f"{dates}Correct the file, or choose another column."
             )
 
 
@@ -145,11 +156,17 @@ def of_numbers(values: Any) -> bool:
     return values.dtype.kind in "biuf"
 
 
+def _of_dates(values):
+    return isinstance(values.dtype, np.dtype) and values.dtype.kind in "mM"
+
+
 def _as_dates(column):
     """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
+    if of_numbers(column) or _of_dates(column):
+        return column
     try:
-        return [datetime.fromisoformat(text) for text in column]
-    except (TypeError, ValueError):
+        return pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
+    except (TypeError, ValueError, OverflowError, AttributeError):
         return column
 
 

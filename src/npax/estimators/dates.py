@@ -17,8 +17,9 @@ def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
             f"{where} holds dates or durations (columns {names}) where numbers are needed. Take the time since a date, "
             "in a unit of your choice, the same for observations and targets; for example days: "
             '`days = (dates - start) / np.timedelta64(1, "D")`, where `start` is a date of the same kind. (Durations '
-            "need no `start`; periods become dates by `.dt.to_timestamp()`.) `npax.interpolate` takes those of NumPy's "
-            'where `coords` is "planar": `pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`.'
+            "need no `start`; periods become dates by `.dt.to_timestamp()`.) `npax.interpolate` and `npax "
+            "predict` take those of NumPy's as coordinates where `coords` is 'planar': "
+            "`pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
         )
 
 
