@@ -84,3 +84,14 @@ def test_answers_where_they_were_asked_for_are_compared(small):
     opt.ask()
     opt.tell([0.456], 2.0)  # made elsewhere
     assert opt._record.weight == weight and not opt._foreseen
+
+
+def test_an_answer_of_known_error_says_the_less_the_larger_it_is(rng):
+    z = rng.normal(size=2000)
+    record = Record()
+    for value in math.hypot(1.0, 2.0) * z:  # of the function and of the error together
+        record.add(Foreseen(0.0, 1.0, 1.0, PLAIN), value, 2.0)
+    assert record.factor == pytest.approx(1.0, rel=0.1)
+    assert record.weight == pytest.approx(TRUST + 2000 / 25)
+    record.add(Foreseen(0.0, 1.0, 1.0, PLAIN), 5.0, 1e30)
+    assert record.weight == pytest.approx(TRUST + 2000 / 25)

@@ -14,6 +14,7 @@ from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
 from ..inference.normalise import HALF_SPAN
 from ..models import AbstractNeuralProcess, GridConvCNP
+from ..models._base import check_error
 from ..serialise import load
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
@@ -54,6 +55,8 @@ class Optimizer:
       as answered by the median of the values, so that the next one goes elsewhere.
     - A value answers the open question at its place, up to rounding to float32. Where the experiment was made
       elsewhere, or never will be, `forget` the question.
+    - Where standard errors of values are known (of averages of few and many, of simulations of several lengths) they
+      are told with them, `opt.tell(x, y, error=se)`, and the model believes each value accordingly.
     - What was evaluated before can be told without having been asked; it counts towards `n_init`.
     - An evaluation that failed is told as NaN: it is left out of the result with a `FailedEvaluation` warning, and
       the model is given the worst value there.
@@ -103,7 +106,8 @@ class Optimizer:
             rule = "`random_state` must be a whole number from 0 on, a generator of NumPy's or None"
             raise type(error)(f"{rule}; got {random_state!r}.") from error
         self._design = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng)
-        self._told: list[tuple[np.ndarray, float]] = []
+        self._told: list[tuple[np.ndarray, float, float]] = []
+        self._has_errors = False
         self._open: list[np.ndarray] = []
         self._foreseen: dict[bytes, Foreseen] = {}
         self._record = Record()
@@ -112,7 +116,7 @@ class Optimizer:
 
     def ask(self) -> np.ndarray:
         """Where to evaluate next: `[d]`."""
-        known = sum(np.isfinite(y) for _, y in self._told)
+        known = sum(np.isfinite(y) for _, y, _ in self._told)
         by_chance = isinstance(self.acquisition, RandomSearch)
         if by_chance or known == 0 or len(self._told) + len(self._open) < self.n_init:
             place = self._design.random(1)[0]
@@ -124,14 +128,18 @@ class Optimizer:
         self._open.append(x)
         return x.copy()
 
-    def tell(self, x, y) -> None:
+    def tell(self, x, y, *, error=None) -> None:
         """The value `y` of the function at `x [d]`, asked for or not; or many, `y [n]` at `x [n d]`.
+
+        `error`: the standard error of the value where it is known, one for all values or one for each, zero where the
+        noise is unknown. It needs a model that hears of errors, as gp-universal does.
 
         One value at another place answers the one open question, if there is one only: where a coordinate is a whole
         number, round what is asked and tell the value there. Of several open ones answer each at its own place.
 
-        **Raises:** `ValueError` for places outside the bounds (by more than rounding) and for shapes that do not fit;
-        `TypeError` for values that are not numbers.
+        **Raises:** `ValueError` for places outside the bounds (by more than rounding), for shapes that do not fit and
+        for an `error` that is no standard deviation or that the model does not hear of; `TypeError` for values that
+        are not numbers.
         """
         y = _numbers(y)
         x = np.asarray(x, np.float64)
@@ -140,17 +148,19 @@ class Optimizer:
                 f"`x` must have the shape {(*y.shape, len(self.low))} for values `y` of shape {y.shape}, got {x.shape}."
             )
         x, y = x.reshape(-1, len(self.low)), y.reshape(-1)
+        errors = self._errors(y, error)
         inside = np.clip(x, self.low, self.high)
         if not np.all(np.abs(x - inside) <= self._rounding()):
             raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
-        for place, value in zip(inside, y, strict=True):
-            self._told.append((place, float(value)))
+        self._has_errors |= error is not None
+        for place, value, of_value in zip(inside, y, errors, strict=True):
+            self._told.append((place, float(value), float(of_value)))
             question = self._close(place)
             if question is None and len(y) == len(self._open) == 1:
                 self._open.clear()
                 self._foreseen.clear()
             elif question in self._foreseen:
-                self._record.add(self._foreseen.pop(question), float(value))
+                self._record.add(self._foreseen.pop(question), float(value), float(of_value))
         failed = ~np.isfinite(y)
         if failed.any():
             lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"
@@ -172,8 +182,8 @@ class Optimizer:
         `x [d]` and `fun`: the lowest value seen and its place (NaN where there is none yet); `x_iters [n d]` and
         `func_vals [n]`: all finite values in order; `nfev`: values told, failed ones included.
         """
-        x_iters = np.array([x for x, y in self._told if np.isfinite(y)]).reshape(-1, len(self.low))
-        func_vals = np.array([y for _, y in self._told if np.isfinite(y)])
+        x_iters = np.array([x for x, y, _ in self._told if np.isfinite(y)]).reshape(-1, len(self.low))
+        func_vals = np.array([y for _, y, _ in self._told if np.isfinite(y)])
         x, fun = np.full(len(self.low), np.nan), np.nan
         if len(func_vals):
             x, fun = x_iters[func_vals.argmin()], float(func_vals.min())
@@ -192,13 +202,23 @@ class Optimizer:
 
         With a noisy function a better answer than the place of the lowest value, which is partly luck.
         """
-        known = np.array([np.isfinite(y) for _, y in self._told], bool)
+        known = np.array([np.isfinite(y) for _, y, _ in self._told], bool)
         if not known.any():
             raise ValueError("There is nothing to recommend: no evaluation had a finite value.")
         seen, scale = self._seen([])
         mean = np.asarray(_means(self.surrogate, seen), np.float64)[: len(known)]
         lowest = np.where(known, mean, np.inf).argmin()
         return self._told[lowest][0].copy(), float(scale.undo(mean[lowest]))
+
+    def _errors(self, y, error):
+        """Known standard errors of the values `y [n]`, zeros where none are told or where evaluations failed."""
+        if error is None:
+            return np.zeros(len(y))
+        from ..estimators.known_errors import like  # here, since it imports scikit-learn
+
+        errors = like(y, error)
+        check_error(self.surrogate.model, errors, y)
+        return np.where(np.isfinite(y), errors, 0.0)
 
     def _rounding(self):
         """How far apart, in each coordinate, two places may be that are one."""
@@ -240,7 +260,7 @@ class Optimizer:
 
     def _asked(self, places):
         """Which places in the unit cube are those of questions, open or answered."""
-        x, asked = self.low + places * (self.high - self.low), np.array([x for x, _ in self._told] + self._open)
+        x, asked = self.low + places * (self.high - self.low), np.array([x for x, *_ in self._told] + self._open)
         return np.any(np.all(np.abs(x[:, None] - asked) <= self._rounding(), axis=2), axis=1)
 
     def _around(self, centres, n):
@@ -251,15 +271,17 @@ class Optimizer:
 
     def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, Scale]:
         """What the model is given: what was told, and questions answered by the median; in its units, padded."""
-        told = np.array([y for _, y in self._told])
+        told, errors = (np.array(column) for column in list(zip(*self._told, strict=True))[1:])
         scale = Scale.of(told[np.isfinite(told)])
-        y = scale(np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan))))
+        told = np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan)))
+        y, errors = scale(told), np.pad(scale.error(told, errors), (0, len(pending)))
         y = np.concatenate([y, np.full(len(pending), np.median(y))])
-        x = np.array([x for x, _ in self._told] + pending)
+        x = np.array([x for x, *_ in self._told] + pending)
         known, size = len(y), wide_bucket(len(y), 2**30)
         x = pad(_from_cube((x - self.low) / (self.high - self.low)), size)
-        y = pad(y.astype(np.float32), size)
-        return Evaluations(*(jnp.asarray(a) for a in (x, y, np.arange(size) < known))), scale
+        y, errors = (pad(a.astype(np.float32), size) for a in (y, errors))
+        columns = (x, y, np.arange(size) < known, *([errors] if self._has_errors else []))
+        return Evaluations(*map(jnp.asarray, columns)), scale
 
 
 @eqx.filter_jit

@@ -29,8 +29,8 @@ class Record:
     $$s^2 = \frac{\nu + \sum_i w_i^2 z_i^2}{\nu + \sum_i w_i^2},$$
 
     with $z_i$ the distance of an answer from its prediction, in standard deviations, and $w_i$ the share of the
-    function in the predicted variance: under noise an answer says little of the function. Each prediction was made
-    before its answer was known.
+    function in the predicted variance (known errors of the answer included in both): under noise an answer says little
+    of the function. Each prediction was made before its answer was known.
 
     A search asks where the model is hopeful and uncertain. Of smooth functions it is too uncertain there: half of the
     answers lie within a third of a standard deviation of what it predicts, not two thirds.
@@ -43,11 +43,14 @@ class Record:
     def factor(self) -> float:
         return math.sqrt(self.surprise / self.weight)
 
-    def add(self, foreseen: Foreseen, y: float) -> None:
-        """Takes note of an answer; one that is not finite says nothing."""
+    def add(self, foreseen: Foreseen, y: float, error: float = 0.0) -> None:
+        """Takes note of an answer, whose standard error may be known; one that is not finite says nothing."""
         if not math.isfinite(y):
             return
-        away = abs(float(foreseen.scale(np.array([y]))[0]) - foreseen.mean)
-        z = min(away / max(foreseen.std, 1e-30), WORST)
-        self.weight += foreseen.share**2
-        self.surprise += (foreseen.share * z) ** 2
+        told, its_error = np.array([y]), np.array([error])
+        away = abs(float(foreseen.scale(told)[0]) - foreseen.mean)
+        predicted = max(foreseen.std, 1e-30)
+        std = math.hypot(predicted, float(foreseen.scale.error(told, its_error)[0]))
+        share, z = foreseen.share * (predicted / std) ** 2, min(away / std, WORST)
+        self.weight += share**2
+        self.surprise += (share * z) ** 2

@@ -32,6 +32,10 @@ class Scale(NamedTuple):
     def __call__(self, y: np.ndarray) -> np.ndarray:
         return (_bent(y, self.median, self.spread) - self.mean) / self.std
 
+    def error(self, y: np.ndarray, error: np.ndarray) -> np.ndarray:
+        """Standard errors of values: half of what lies between the value less its error and the value plus it."""
+        return (self(y + error) - self(y - error)) / 2
+
     def undo(self, y):
         return np.sinh(y * self.std + self.mean) * self.spread + self.median
 

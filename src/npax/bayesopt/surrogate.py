@@ -17,14 +17,17 @@ from ..inference.predict import moments
 from ..likelihoods import marginals
 from ..linalg import cholesky, solve_lower
 from ..models import AbstractLatentNeuralProcess, AbstractNeuralProcess
+from ..models._base import condition_on
 
 
 class Evaluations(eqx.Module):
-    """Noisy values of the function, in the units of the surrogate; those where `mask` is `False` count for nothing."""
+    """Noisy values of the function, in the units of the surrogate; those where `mask` is `False` count for nothing.
+    `error`: known standard errors of the values, zero where none is known."""
 
     x: Float[Array, "n d"]
     y: Float[Array, " n"]
     mask: Bool[Array, " n"]
+    error: Float[Array, " n"] | None = None
 
 
 class AbstractSurrogate(eqx.Module):
@@ -73,12 +76,15 @@ class ModelSurrogate(AbstractSurrogate):
         return mean, jnp.sqrt(total), variance / total
 
     def _moments(self, seen, xt):
-        return moments(self.model(*self._context(seen), self._padded(xt), seen.mask))[..., 0]
+        return moments(self._predicted(seen, xt))[..., 0]
+
+    def _predicted(self, seen, xt) -> Distribution:
+        return self.model.predict(condition_on(self.model, *self._context(seen)), self._padded(xt))
 
     @compiled_alone
     def sample(self, seen, xt, key):
         if isinstance(self.model, AbstractLatentNeuralProcess):
-            state = self.model.condition(*self._context(seen), seen.mask)
+            state = condition_on(self.model, *self._context(seen))
             raw = self.model.decode(state, self.model.draw(state, key), self._padded(xt))
             return marginals(self.model.likelihood(raw)).mean[:, 0]
         return self.moments(self._with_anchors(seen, key), xt)[0]
@@ -89,20 +95,22 @@ class ModelSurrogate(AbstractSurrogate):
         anchors = HALF_SPAN * jr.uniform(place_key, (self.anchors, seen.x.shape[1]), seen.x.dtype, minval=-1.0)
         x = jnp.concatenate([seen.x, anchors])
         n, draw_keys = seen.mask.shape[0], jr.split(draw_key, self.anchors)
+        error = None if seen.error is None else jnp.pad(seen.error, (0, self.anchors))
 
         def until(i, y):
-            return Evaluations(x, y, jnp.concatenate([seen.mask, jnp.arange(self.anchors) < i]))
+            return Evaluations(x, y, jnp.concatenate([seen.mask, jnp.arange(self.anchors) < i]), error)
 
         def step(i, y):
             xt = jax.lax.dynamic_slice_in_dim(anchors, i, 1)
-            predicted: Distribution = self.model(*self._context(until(i, y)), self._padded(xt), until(i, y).mask)
+            predicted = self._predicted(until(i, y), xt)
             return y.at[n + i].set(jnp.asarray(marginals(predicted).sample(draw_keys[i]), y.dtype)[0, 0])
 
         y = jnp.concatenate([seen.y, jnp.zeros(self.anchors, seen.y.dtype)])
         return until(self.anchors, jax.lax.fori_loop(0, self.anchors, step, y))
 
     def _context(self, seen):
-        return self._padded(seen.x), seen.y[:, None]
+        error = None if seen.error is None else seen.error[:, None]
+        return self._padded(seen.x), seen.y[:, None], seen.mask, error
 
     def _padded(self, x):
         return jnp.pad(x, ((0, 0), (0, self.model.dx - x.shape[1])))
@@ -146,16 +154,19 @@ class GPSurrogate(AbstractSurrogate):
             raise ValueError(f"`noise_std` must be positive, got {self.noise_std}.")
 
     def moments(self, seen, xt):
-        mean, variance, _ = exact_posterior(self.kernel, self.noise_std**2, seen.x, seen.y, xt, seen.mask)
+        mean, variance, _ = exact_posterior(self.kernel, self._noise(seen), seen.x, seen.y, xt, seen.mask)
         return mean, jnp.sqrt(variance)
 
     def sample(self, seen, xt, key):
         n, mask = seen.mask.shape[0], jnp.concatenate([seen.mask, jnp.ones(xt.shape[0], bool)])
         x = jnp.concatenate([jnp.where(seen.mask[:, None], seen.x, 0.0), xt])
         k = jnp.where(mask[:, None] & mask[None, :], self.kernel(x, x), 0.0)
-        noise = jnp.where(seen.mask, self.noise_std**2, 1.0)
+        noise = jnp.where(seen.mask, self._noise(seen), 1.0)
         jitter = x.shape[0] * jnp.finfo(x.dtype).eps * self.kernel(xt)
         chol = cholesky(k + jnp.diag(jnp.concatenate([noise, jitter])))
         y = jnp.where(seen.mask, seen.y, 0.0)
         white = solve_lower(chol[:n, :n], y)
         return chol[n:, :n] @ white + chol[n:, n:] @ jr.normal(key, xt.shape[:1], xt.dtype)
+
+    def _noise(self, seen):
+        return self.noise_std**2 + (0.0 if seen.error is None else jnp.square(seen.error))

@@ -11,7 +11,7 @@ from ..task import Task
 
 def exact_posterior(
     kernel: Kernel,
-    noise: float | Float[Array, ""],
+    noise: float | Float[Array, ""] | Float[Array, " nc"],
     xc: Float[Array, "nc dx"],
     yc: Float[Array, " nc"],
     xt: Float[Array, "nt dx"],
@@ -21,7 +21,7 @@ def exact_posterior(
 
     With $K_{cc} + \sigma^2 I = L L^\top$ and $A = L^{-1} K_{ct}$ the posterior mean is $A^\top L^{-1} y_c$ and the
     variance $k_{tt} - \sum A^2$. Points where `mask` is `False` count for nothing. `noise` is the variance
-    $\sigma^2$ of each observation.
+    $\sigma^2$ of each observation, one for all or one for each.
 
     **Cost:** nc³/3 + nc² nt multiplications. **Pitfalls:** in float32 the noise must be at least about nc epsilon;
     call it under `jax.enable_x64()` for references.
