@@ -1,4 +1,4 @@
-"""The tables of `docs/figures.md` that are of `npax bench`: written anew from `benchmarks/results/bench`.
+"""The tables of `docs/figures.md` that are of `npax bench` or of the shipped model: written anew from the results.
 
     python benchmarks/figures.py
 
@@ -8,6 +8,7 @@ Each stands between `<!-- name -->` and `<!-- end -->`; the rest of the page sta
 import re
 from pathlib import Path
 
+import _shipped
 from _report import RESULTS, table
 
 from npax.bench import read
@@ -45,7 +46,7 @@ NAMES = {
     "tnp_kr_dka": "TNP-KR: DKA",
     "tnp_kr_dka_rotary": "TNP-KR: DKA, rotary",
 }
-TABLES = {
+OF_BENCH = {
     "gp1d": ("1500-steps", {"RBF": "gp1d-rbf", "Matern 3/2": "gp1d-matern32", "periodic": "gp1d-periodic"}),
     "gp1d-longer": ("4000-steps", {"RBF": "gp1d-rbf", "periodic": "gp1d-periodic"}),
     "gp2d": ("500-steps", {"RBF": "gp2d-rbf"}),
@@ -58,16 +59,22 @@ TABLES = {
 
 def main() -> None:
     text = PAGE.read_text()
-    for name, (steps, columns) in TABLES.items():
-        cells = {model: found for model in NAMES if (found := _row(model, steps, columns.values()))}
-        order = sorted(cells, key=lambda model: (model != "bayes_floor", min(nll for nll, _ in cells[model].values())))
-        rows = [[NAMES[model], *(_cell(cells[model].get(task)) for task in columns.values())] for model in order]
+    tables = {name: _of_bench(*about) for name, about in OF_BENCH.items()}
+    tables |= {name: written() for name, written in _shipped.TABLES.items()}
+    for name, written in tables.items():
         between = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         if len(between.findall(text)) != 1:
             raise ValueError(f"{PAGE} must have one part between `<!-- {name} -->` and `<!-- end -->`.")
-        text = between.sub(lambda found: found[1] + "\n" + table(["", *columns], rows) + "\n" + found[2], text)  # noqa: B023
+        text = between.sub(lambda found: found[1] + "\n" + written + "\n" + found[2], text)  # noqa: B023
     write_atomically(PAGE, text.encode())
     print(f"tables: {PAGE}")
+
+
+def _of_bench(steps, columns):
+    cells = {model: found for model in NAMES if (found := _row(model, steps, columns.values()))}
+    order = sorted(cells, key=lambda model: (model != "bayes_floor", min(nll for nll, _ in cells[model].values())))
+    rows = [[NAMES[model], *(_cell(cells[model].get(task)) for task in columns.values())] for model in order]
+    return table(["", *columns], rows)
 
 
 def _row(model, steps, tasks):

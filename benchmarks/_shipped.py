@@ -1,0 +1,126 @@
+"""The tables of `docs/figures.md` that say what the shipped model does, from the results beside this file."""
+
+import json
+import statistics
+
+from _report import RESULTS, table
+
+COVERAGES = ["95 % coverage", "of the best", "CRPS above the best"]
+
+
+def even_designs() -> str:
+    names = ["even, 12", "even, 40", "even, 150", "at random, 40 in 1-D", "even, 12 x 12", "even, 20 x 20"]
+    names += ["at random, 144 in 2-D", "even, 5 x 5 x 5"]
+    return _designs(["observations"], [([name], name, 0.3, 0.3) for name in names])
+
+
+def asked_there() -> str:
+    names = ["at random, 40 in 1-D", "at random, 60 in 2-D", "at random, 200 in 2-D"]
+    rows = [([name, noise], f"{name}, asked there", 0.5, noise) for name in names for noise in (0.3, 1.0)]
+    return _designs(["observations, asked there", "noise"], rows)
+
+
+def field_itself() -> str:
+    names = ["at random, 100 in 1-D", "at random, 300 in 2-D"]
+    rows = [([name, noise], f"{name}, the field itself", 0.5, noise) for name in names for noise in (0.1, 0.3, 1.0)]
+    return _designs(["observations, the field itself", "noise"], rows)
+
+
+def gaps() -> str:
+    names = ["6 clusters, 2,000 in 2-D", "6 clusters, 2,000 in 3-D", "around a hole, 2,000 in 2-D, asked within"]
+    rows = [([name, scale], name, scale, 0.1) for name in names for scale in (0.3, 1.0)]
+    return _designs(["observations", "length scale"], rows)
+
+
+def prior_answers() -> str:
+    asked = ("coverage", "wider", "above")
+    header = ["95 % coverage", "standard deviation to the best", "CRPS above the best"]
+    rows = []
+    for row in _read("prior_answers")["rows"]:
+        coverage, wider, above = (row[name][-2:] for name in asked)
+        cells = [f"{_percent(*coverage)} %", f"{wider[0]:.2f}, {wider[1]:.2f}", f"{_percent(*above, digits=0)} %"]
+        rows.append([row["observations"], f"{row['noise']:g}", *cells])
+    return table(["observations", "noise", *(f"{name}: the prior, npax" for name in header)], rows)
+
+
+def known_errors() -> str:
+    rows = []
+    for row in _read("known_errors")["rows"]:
+        told = [
+            _percent(*(row[f"{who}, {how}"]["above"] for how in ("told", "not told")), digits=0)
+            for who in ("npax", "GP")
+        ]
+        rows.append([row["errors"], f"{row['n']} in {row['d']}-D", *(f"{cell} %" for cell in told)])
+    return table(["errors", "observations", "npax: told, not told", "GP: told, not told"], rows)
+
+
+def stations() -> str:
+    names = {
+        "meuse": "Logarithm of zinc, 155 sites of the Meuse",
+        "ozone": "Ozone, up to 153 stations of the Midwest (ppb)",
+        "rainfall": "Summer rainfall, 1,720 stations of North America (mm)",
+        "temperature": "Temperature (ERA5), 200 places of the British Isles (K)",
+    }
+    kinds = {"rmse": ".3g", "crps": ".3g", "nll": ".3g", "seconds": ".2f"}
+    found, rows = _read("stations")["rows"], []
+    for key, name in names.items():
+        ours, fitted = found[key]["npax, zero-shot"], found[key]["GP, Matern 3/2, fitted"]
+        both = [f"{ours[kind]:{form}} / {fitted[kind]:{form}}" for kind, form in kinds.items()]
+        covered = f"{_percent(ours['coverage'])} / {_percent(fitted['coverage'])} %"
+        rows.append([name, *both, covered, f"{ours['gain']:.1f} ± {ours['gain_error']:.1f} %"])
+    header = ["data", "RMSE, npax / GP", "CRPS", "NLL", "seconds", "95 % coverage", "less CRPS than the GP"]
+    return table(header, rows)
+
+
+def papers_tasks() -> str:
+    names = {"rbf-1d": "GP-1D RBF", "matern-1d": "GP-1D Matern 3/2", "rbf-2d": "GP-2D RBF"}
+    results, rows = _read("gp_accuracy")["results"], []
+    for key, name in names.items():
+        best, *others = results[key]
+        ours = next(row for row in others if row["predictor"] == "npax gp-universal, raw")
+        least = f"{best['nll']:.3f}, {best['predictor']}"
+        rows.append([name, f"{ours['nll']:.3f}", least, f"{ours['gap']:.3f}", f"{_percent(ours['coverage'])} %"])
+    return table(["task", "npax", "best possible", "gap", "95 % coverage"], rows)
+
+
+def searches() -> str:
+    kinds, rows = {"npax": "npax", "gp": "fitted process", "chance": "chance"}, []
+    for row in _read("search")["rows"]:
+        cells = []
+        for kind in kinds:
+            low, *_, high = regrets = row[kind]["regrets"]
+            cells.append(f"{statistics.median(regrets):.4f} ({low:.4f} - {high:.4f})")
+        rows.append([f"{row['function']}, {row['noise']:.2g}", *cells])
+    return table(["function, noise", *kinds.values()], rows)
+
+
+TABLES = {
+    "stations": stations,
+    "even-designs": even_designs,
+    "asked-there": asked_there,
+    "field-itself": field_itself,
+    "prior-answers": prior_answers,
+    "gaps": gaps,
+    "known-errors": known_errors,
+    "papers-tasks": papers_tasks,
+    "searches": searches,
+}
+
+
+def _designs(header, chosen):
+    """`chosen`: the first cells of each row, and design, length scale and noise of the result that it tells of."""
+    found = {(row["design"], row["scale"], row["noise"]): row for row in _read("designs")["rows"]}
+    rows = []
+    for cells, *key in chosen:
+        row = found[tuple(key)]
+        figures = [f"{_percent(row[name])} %" for name in ("coverage", "best_coverage", "above")]
+        rows.append([*(cell if isinstance(cell, str) else f"{cell:g}" for cell in cells), *figures])
+    return table([*header, *COVERAGES], rows)
+
+
+def _percent(*shares, digits=1):
+    return ", ".join(f"{100 * share:.{digits}f}" for share in shares)
+
+
+def _read(name):
+    return json.loads((RESULTS / f"{name}.json").read_text())
