@@ -3,9 +3,11 @@
 import json
 import statistics
 
+import numpy as np
 from _report import RESULTS, table
 
 COVERAGES = ["95 % coverage", "of the best", "CRPS above the best"]
+HOW = ("told", "not told")
 
 
 def even_designs() -> str:
@@ -46,10 +48,7 @@ def prior_answers() -> str:
 def known_errors() -> str:
     rows = []
     for row in _read("known_errors")["rows"]:
-        told = [
-            _percent(*(row[f"{who}, {how}"]["above"] for how in ("told", "not told")), digits=0)
-            for who in ("npax", "GP")
-        ]
+        told = [_percent(*(row[f"{who}, {how}"]["above"] for how in HOW), digits=0) for who in ("npax", "GP")]
         rows.append([row["errors"], f"{row['n']} in {row['d']}-D", *(f"{cell} %" for cell in told)])
     return table(["errors", "observations", "npax: told, not told", "GP: told, not told"], rows)
 
@@ -86,12 +85,31 @@ def papers_tasks() -> str:
 def searches() -> str:
     kinds, rows = {"npax": "npax", "gp": "fitted process", "chance": "chance"}, []
     for row in _read("search")["rows"]:
-        cells = []
-        for kind in kinds:
-            low, *_, high = regrets = row[kind]["regrets"]
-            cells.append(f"{statistics.median(regrets):.4f} ({low:.4f} - {high:.4f})")
-        rows.append([f"{row['function']}, {row['noise']:.2g}", *cells])
+        rows.append([f"{row['function']}, {row['noise']:.2g}", *(_regret(row[kind]) for kind in kinds)])
     return table(["function, noise", *kinds.values()], rows)
+
+
+def searches_of_known_errors() -> str:
+    kinds = {
+        f"{who}, {how}": f"{name}, {how}" for who, name in (("npax", "npax"), ("gp", "fitted process")) for how in HOW
+    }
+    rows = [[row["function"], *(_regret(row[kind]) for kind in kinds)] for row in _read("search")["known_errors"]]
+    return table(["function", *kinds.values()], rows)
+
+
+def strategies() -> str:
+    asked = [(1, 250), (1, 500), (1, 2000), (2, 1000), (2, 2000), (3, 1000), (3, 2000)]
+    found, rows = {(row["d"], row["nc"]): row for row in _read("strategy_dimensions")["rows"]}, []
+    for d, n in asked:
+        row = found[d, n]
+        both = [f"{nll:.3f}, {rmse:.3f}" for nll, rmse, _ in np.mean(row["scores"], axis=0)]
+        rows.append([f"{n:,} in {d}-D", *both, row["chosen"]])
+    return table(["observations", "exact: NLL, RMSE", "tiled: NLL, RMSE", "chosen"], rows)
+
+
+def _regret(found):
+    low, *_, high = regrets = found["regrets"]
+    return f"{statistics.median(regrets):.4f} ({low:.4f} - {high:.4f})"
 
 
 TABLES = {
@@ -103,7 +121,9 @@ TABLES = {
     "gaps": gaps,
     "known-errors": known_errors,
     "papers-tasks": papers_tasks,
+    "strategies": strategies,
     "searches": searches,
+    "searches-of-known-errors": searches_of_known_errors,
 }
 
 

@@ -58,7 +58,12 @@ OF_BENCH = {
 
 
 def main() -> None:
-    text = PAGE.read_text()
+    write_atomically(PAGE, with_tables(PAGE.read_text()).encode())
+    print(f"tables: {PAGE}")
+
+
+def with_tables(text: str) -> str:
+    """The page with the tables of the present results."""
     tables = {name: _of_bench(*about) for name, about in OF_BENCH.items()}
     tables |= {name: written() for name, written in _shipped.TABLES.items()}
     for name, written in tables.items():
@@ -66,8 +71,7 @@ def main() -> None:
         if len(between.findall(text)) != 1:
             raise ValueError(f"{PAGE} must have one part between `<!-- {name} -->` and `<!-- end -->`.")
         text = between.sub(lambda found: found[1] + "\n" + written + "\n" + found[2], text)  # noqa: B023
-    write_atomically(PAGE, text.encode())
-    print(f"tables: {PAGE}")
+    return text
 
 
 def _of_bench(steps, columns):

@@ -2,17 +2,19 @@
 
     python benchmarks/search.py
 
-Branin and Hartmann-3 (their minima are known), exact and with Gaussian noise of a twentieth of their standard
-deviation over the box. Both searches evaluate as often, from their own quasi-random beginnings, and choose by expected
-improvement; the process has a Matern 5/2 kernel of one length scale per axis and a noise, by scikit-learn. Regret: how
-far above the minimum the function itself lies where a search ends (with noise: where its belief is lowest among the
-evaluated places). Writes `results/search.md` and `.json`.
+Branin and Hartmann-3 (their minima are known), exact, with Gaussian noise of a twentieth of their standard
+deviation over the box, and with noise of a fiftieth or a half of it, by chance, whose size is told with each value or
+not. Both searches evaluate as often, from their own quasi-random beginnings, and choose by expected improvement; the
+process has a Matern 5/2 kernel of one length scale per axis and a noise, by scikit-learn. Regret: how far above the
+minimum the function itself lies where a search ends (with noise: where its belief is lowest among the places).
+Writes `results/search.md` and `.json`.
 """
 
 import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -51,52 +53,90 @@ PROBLEMS = (
     Problem("Hartmann-3", hartmann3, [(0, 1)] * 3, -3.86278),
 )
 NOISE = 0.05
+ERRORS = (0.02, 0.5)
+"""Standard deviations of noise that is known; of these and of `NOISE` the unit is that of the function over its box."""
+Evaluation = Callable[[np.ndarray], tuple[float, float]]
+"""A value of the function, and its known standard error: zero where none is told."""
 
 
 def main() -> None:
     options = _options()
     warnings.simplefilter("ignore", ConvergenceWarning)
     about = {**circumstances(), **vars(options)}
-    rows = []
+    rows, of_errors = [], []
     for problem in PROBLEMS:
         low, high = np.array(problem.bounds).T
         places = np.random.default_rng(0).uniform(low, high, (2000, len(low)))
         spread = float(np.std([problem.f(x) for x in places]))
         for noise in (0.0, NOISE * spread):
-            row = {"function": problem.name, "noise": noise}
-            for name, search in (("npax", by_npax), ("gp", by_process), ("chance", by_chance)):
-                started = time.monotonic()
-                regrets = [
-                    float(problem.f(search(problem, noise, options, seed)) - problem.least)
-                    for seed in range(options.seeds)
-                ]
-                row[name] = {"regrets": sorted(regrets), "seconds": time.monotonic() - started}
-            rows.append(row)
-            print(rows[-1], flush=True)
-            write_json("search", {**about, "rows": rows})
-            write_markdown("search", "Searches for a minimum", _text(rows, options), about)
+            searches = {"npax": by_npax, "gp": by_process, "chance": by_chance}
+            run = {name: partial(_plain, search, problem, noise) for name, search in searches.items()}
+            rows.append({"function": problem.name, "noise": noise, **_regrets(problem, run, options, options.seeds)})
+        run = {}
+        for told in (True, False):
+            how = "told" if told else "not told"
+            run[f"npax, {how}"] = partial(_of_errors, by_asking, problem, spread, told)
+            run[f"gp, {how}"] = partial(_of_errors, by_process, problem, spread, told)
+        of_errors.append({"function": problem.name, **_regrets(problem, run, options, 3 * options.seeds)})
+        write_json("search", {**about, "rows": rows, "known_errors": of_errors})
+        write_markdown("search", "Searches for a minimum", _text(rows, of_errors, options), about)
 
 
-def by_npax(problem: Problem, noise: float, options, seed: int, acquisition="ei") -> np.ndarray:
-    f = _noisy(problem, noise, seed)
+def _regrets(problem, run, options, seeds):
+    """All regrets and the seconds of each way to search, which gives the place where it ends for options and a seed."""
+    found = {}
+    for name, search in run.items():
+        started = time.monotonic()
+        ends = [search(options, seed) for seed in range(seeds)]
+        regrets = sorted(float(problem.f(x) - problem.least) for x in ends)
+        found[name] = {"regrets": regrets, "seconds": time.monotonic() - started}
+        print(problem.name, name, np.median(regrets), flush=True)
+    return found
+
+
+def _plain(search, problem, noise, options, seed):
+    rng = np.random.default_rng([seed, 1])
+    return search(lambda x: (problem.f(x) + noise * rng.normal(), 0.0), problem, noise > 0, options, seed)
+
+
+def _of_errors(search, problem, spread, told, options, seed):
+    rng = np.random.default_rng([seed, 2])
+
+    def evaluate(x):
+        error = spread * float(rng.choice(ERRORS))
+        return problem.f(x) + error * rng.normal(), error if told else 0.0
+
+    return search(evaluate, problem, True, options, seed)
+
+
+def by_npax(f: Evaluation, problem: Problem, noisy: bool, options, seed: int, acquisition="ei") -> np.ndarray:
     counts = {"n_init": options.first, "n_iter": options.chosen}
     found = npax.bayesopt.minimize(
-        f, problem.bounds, model=options.model, acquisition=acquisition, random_state=seed, **counts
+        lambda x: f(x)[0], problem.bounds, model=options.model, acquisition=acquisition, random_state=seed, **counts
     )
-    return found.x_model if noise else found.x
+    return found.x_model if noisy else found.x
 
 
-def by_chance(problem: Problem, noise: float, options, seed: int) -> np.ndarray:
-    return by_npax(problem, noise, options, seed, npax.bayesopt.RandomSearch())
+def by_chance(f: Evaluation, problem: Problem, noisy: bool, options, seed: int) -> np.ndarray:
+    return by_npax(f, problem, noisy, options, seed, npax.bayesopt.RandomSearch())
 
 
-def by_process(problem: Problem, noise: float, options, seed: int) -> np.ndarray:
-    f, (low, high) = _noisy(problem, noise, seed), np.array(problem.bounds, float).T
+def by_asking(f: Evaluation, problem: Problem, noisy: bool, options, seed: int) -> np.ndarray:
+    optimizer = npax.bayesopt.Optimizer(problem.bounds, n_init=options.first, model=options.model, random_state=seed)
+    for _ in range(options.first + options.chosen):
+        x = optimizer.ask()
+        y, error = f(x)
+        optimizer.tell(x, y, error=error)
+    return optimizer.recommend()[0]
+
+
+def by_process(f: Evaluation, problem: Problem, noisy: bool, options, seed: int) -> np.ndarray:
+    low, high = np.array(problem.bounds, float).T
     rng, d = np.random.default_rng(seed), len(low)
     x = scipy.stats.qmc.Sobol(d, rng=rng).random(options.first)
-    y = np.array([f(low + (high - low) * place) for place in x])
+    y, error = np.array([f(low + (high - low) * place) for place in x]).T
     for _ in range(options.chosen):
-        process = _fitted(x, y)
+        process = _fitted(x, y, error)
         best = process.predict(x).min()
         candidates = rng.random((1000, d))
         start = candidates[np.argmin(_improvement(candidates, process, best))]
@@ -104,14 +144,15 @@ def by_process(problem: Problem, noise: float, options, seed: int) -> np.ndarray
             lambda place, *given: _improvement(place[None], *given)[0], start, (process, best), bounds=[(0, 1)] * d
         )
         x = np.vstack([x, near.x])
-        y = np.append(y, f(low + (high - low) * near.x))
-    lowest = np.argmin(_fitted(x, y).predict(x) if noise else y)
+        y, error = (np.append(a, b) for a, b in zip((y, error), f(low + (high - low) * near.x), strict=True))
+    lowest = np.argmin(_fitted(x, y, error).predict(x) if noisy else y)
     return low + (high - low) * x[lowest]
 
 
-def _fitted(x, y):
+def _fitted(x, y, error):
     kernel = ConstantKernel(1.0) * Matern([0.3] * x.shape[1], nu=2.5) + WhiteKernel(1e-4, (1e-8, 1.0))
-    return GaussianProcessRegressor(kernel, normalize_y=True).fit(x, y)
+    known = np.square(error / np.std(y))  # of values that are standardised
+    return GaussianProcessRegressor(kernel, alpha=1e-10 + known, normalize_y=True).fit(x, y)
 
 
 def _improvement(places, process, best):
@@ -122,24 +163,29 @@ def _improvement(places, process, best):
     return -std * (z * scipy.stats.norm.cdf(z) + scipy.stats.norm.pdf(z))
 
 
-def _noisy(problem, noise, seed):
-    rng = np.random.default_rng([seed, 1])
-    return lambda x: problem.f(x) + noise * rng.normal()
-
-
-def _text(rows, options) -> str:
+def _text(rows, of_errors, options) -> str:
     header = ["function", "noise", "npax", "fitted process", "chance", "seconds of a search: npax", "fitted process"]
     cells = []
     for row in rows:
         cells.append([row["function"], f"{row['noise']:.2g}"])
-        for name in ("npax", "gp", "chance"):
-            low, median, high = np.quantile(row[name]["regrets"], [0, 0.5, 1])
-            cells[-1].append(f"{median:.4f} ({low:.4f} - {high:.4f})")
+        cells[-1] += [_spread(row[name]["regrets"]) for name in ("npax", "gp", "chance")]
         cells[-1] += [f"{row[name]['seconds'] / options.seeds:.1f}" for name in ("npax", "gp")]
+    ways = ("npax, told", "npax, not told", "gp, told", "gp, not told")
     return (
         f"Regret after {options.first} evaluations at quasi-random places and {options.chosen} chosen ones, median "
-        f"(least - most) of {options.seeds} seeds.\n\n" + table(header, cells)
+        f"(least - most) of {options.seeds} seeds.\n\n{table(header, cells)}\n"
+        f"Noise of {ERRORS[0]:g} or {ERRORS[1]:g} of the function's standard deviation, by chance for each value; "
+        f"{3 * options.seeds} seeds:\n\n"
+        + table(
+            ["function", *(name.replace("gp", "fitted process") for name in ways)],
+            [[row["function"], *(_spread(row[name]["regrets"]) for name in ways)] for row in of_errors],
+        )
     )
+
+
+def _spread(regrets):
+    low, median, high = np.quantile(regrets, [0, 0.5, 1])
+    return f"{median:.4f} ({low:.4f} - {high:.4f})"
 
 
 def _options():

@@ -13,3 +13,12 @@ SCRIPTS = sorted({*ROOT.glob("benchmarks/*.py"), *ROOT.glob("docs/*.py")} - {ROO
 def test_scripts_find_what_they_import(script, monkeypatch):
     monkeypatch.syspath_prepend(script.parent)
     assert "__doc__" in runpy.run_path(str(script), run_name="imported")
+
+
+def test_tables_of_the_documentation_are_those_of_the_results(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from figures import PAGE, with_tables
+
+    page = PAGE.read_text()
+    assert with_tables(page) == page, "python benchmarks/figures.py writes them anew"
+    assert with_tables(page.replace("Bayes floor", "ceiling", 1)) == page, "the control"
