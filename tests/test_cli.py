@@ -583,6 +583,8 @@ def test_dates_are_read_whatever_their_zone(tmp_path):
     expected = np.array(["2020-01-31T00:00", "2020-01-31T12:00", "2020-01-31T10:00", "NaT"], "datetime64[m]")
     np.testing.assert_array_equal(table["day"].to_numpy("datetime64[m]"), expected)
     assert table["n"].dtype.kind == "i" and set(table["text"]) == {"a"}
+    years = pd.DataFrame({"year": ["2020", "2021"]})
+    assert list(with_dates(years, ["year"])["year"]) == ["2020", "2021"]
     zones = pd.DataFrame({"day": pd.to_datetime(texts[1:3], utc=True).tz_convert("Europe/Berlin")})
     np.testing.assert_array_equal(with_dates(zones, ["day"])["day"].to_numpy("datetime64[m]"), expected[1:3])
 

@@ -399,6 +399,17 @@ def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
     assert np.array_equal(remedy["day"], numbered["day"])
 
 
+def test_numbers_that_look_like_dates_are_noted(table, tiny, recwarn):
+    days = pd.date_range("2020-01-01", periods=40)
+    written = table.assign(day=days.strftime("%Y%m%d").astype(int))
+    with pytest.warns(UserWarning, match="'day' holds numbers such as 20200101, which look like dates"):
+        npax.interpolate(written, written, ["lon", "day"], "temp", model=tiny)
+    for day in (days, 20200101 + np.arange(40), 1e7 + np.arange(40), np.full(40, 20200101), written["day"] + 0.5):
+        other = table.assign(day=day)
+        npax.interpolate(other, other, ["lon", "day"], "temp", model=tiny)
+    assert not recwarn.list
+
+
 def test_dates_beside_numbers_are_refused(table, tiny):
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered, passed = (table.assign(day=day) for day in (days, np.arange(40), days - days[0]))

@@ -162,7 +162,7 @@ def _of_dates(values):
 
 def _as_dates(column):
     """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
-    if of_numbers(column) or _of_dates(column):
+    if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna())):  # no years, say
         return column
     try:
         return pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
@@ -179,6 +179,6 @@ def _first_text(column):
 def _is_number(text):
     try:
         float(text)
-    except ValueError:
+    except (TypeError, ValueError):  # dates, texts
         return False
     return True

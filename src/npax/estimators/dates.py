@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ..warn import warn
+
 
 def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
     """**Raises** `ValueError` naming the columns that hold dates or durations, with the remedy. `where`: the argument
@@ -59,6 +61,20 @@ def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted:
         if kinds[0] != kinds[1] and None not in kinds:
             remedy = "read text as dates by `pandas.to_datetime`" if "text" in kinds else "give both alike"
             raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: {remedy}.")
+
+
+def warn_of_numbers_like_dates(names: Iterable[Hashable], places: np.ndarray) -> None:
+    """Warns where all places `[n d]` of a coordinate are numbers such as 20200131: between the last of a month and the
+    first of the next lie 70 of them."""
+    for name, column in zip(names, places.T, strict=True):
+        known = np.unique(column[np.isfinite(column)])
+        year, month, day = known // 10_000, known // 100 % 100, known % 100
+        like_dates = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+        if len(known) > 2 and np.all(like_dates & (known == np.floor(known))):
+            warn(
+                f"{name!r} holds numbers such as {known[0]:.0f}, which look like dates and are taken for numbers. "
+                "Make them dates: `pandas.to_datetime(column.astype(str))`, in a file 2020-01-31."
+            )
 
 
 def _kind(values):

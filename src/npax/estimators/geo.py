@@ -13,7 +13,7 @@ from ..arguments import true_or_false
 from ..arrays import with_nan
 from ..files import is_remote
 from ..training import AbstractGaps
-from .dates import in_days, refuse_dates, refuse_other_kinds_of_time, start_of
+from .dates import in_days, refuse_dates, refuse_other_kinds_of_time, start_of, warn_of_numbers_like_dates
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .grid import Grid, moment_attributes, refuse_taken, require
 from .known_errors import refuse_no_errors
@@ -146,6 +146,7 @@ def interpolate(
     refuse_missing(places, x, "`observations`")
     if coords != "latlon":
         warn_of_degrees(x, places)
+        warn_of_numbers_like_dates(x, places)
     reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)
     reg._names = x
     if grid is None:
