@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import Phase, given, settings, strategies as st
-from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, moments, normal, same
+from laws import EQUIVARIANT, MODELS, close, draw_data, evaluate, finite, moments, normal, same, step_by_step
 
 import npax
 from npax.alone import compiled_alone
@@ -118,10 +118,10 @@ def test_outputs_are_float32_of_the_promised_shapes(model, data):
 
 
 def test_condition_once_predict_in_chunks_is_one_call(model, data):
-    state = eqx.filter_jit(model.condition)(data.xc, data.yc, data.mask)
-    predict = eqx.filter_jit(lambda state, xt: (lambda d: (d.mean, d.variance))(model.predict(state, xt)))
-    chunks = [predict(state, xt) for xt in np.split(np.asarray(data.xt), 3)]
-    whole = jax.tree.map(lambda *parts: np.concatenate(parts), *chunks)
+    """By themselves, as in a notebook."""
+    state = model.condition(data.xc, data.yc, data.mask)
+    chunks = [model.predict(state, xt) for xt in jax.device_put(np.split(np.asarray(data.xt), 3))]
+    whole = tuple(np.concatenate(parts) for parts in zip(*[(d.mean, d.variance) for d in chunks], strict=True))
     assert close(whole, evaluate(model, data)[0])
 
 
@@ -136,9 +136,27 @@ def test_batches_by_vmap_equal_a_loop(model, getkey):
 
 
 def test_jit_changes_nothing(model, data):
+    assert close(step_by_step(moments, model, data), evaluate(model, data)[0])
+
+
+@pytest.mark.parametrize("name", ["canp", "convcnp", "rcnp", "universal"])
+def test_a_program_for_each_operation_changes_nothing(name, getkey):
+    model = MODELS[name](jr.key(7))
+    data = draw_data(model, getkey())
     with jax.disable_jit():
         d = model(data.xc, data.yc, data.xt, data.mask)
     assert close((d.mean, d.variance), evaluate(model, data)[0])
+
+
+def test_steps_are_those_of_a_program_for_each_operation():
+    """XLA alone would find that nothing is added; and it would fold the loop."""
+
+    def rounded(a):
+        return jax.lax.fori_loop(0, 3, lambda _, a: a + 1e8 - 1e8, a)
+
+    with jax.disable_jit():
+        expected = rounded(jnp.float32(1.5))
+    assert step_by_step(rounded, jnp.float32(1.5)) == expected == 0
 
 
 def test_loading_gives_what_was_saved(model, data, tmp_path):
