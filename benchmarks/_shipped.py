@@ -60,13 +60,13 @@ def stations() -> str:
         "rainfall": "Summer rainfall, 1,720 stations of North America (mm)",
         "temperature": "Temperature (ERA5), 200 places of the British Isles (K)",
     }
-    kinds = {"rmse": ".3g", "crps": ".3g", "nll": ".3g", "seconds": ".2f"}
+    kinds = {"rmse": "#.3g", "crps": "#.3g", "nll": "#.3g", "seconds": ".2f"}
     found, rows = _read("stations")["rows"], []
     for key, name in names.items():
         ours, fitted = found[key]["npax, zero-shot"], found[key]["GP, Matern 3/2, fitted"]
         both = [f"{ours[kind]:{form}} / {fitted[kind]:{form}}" for kind, form in kinds.items()]
         covered = f"{_percent(ours['coverage'])} / {_percent(fitted['coverage'])} %"
-        rows.append([name, *both, covered, f"{ours['gain']:.1f} ± {ours['gain_error']:.1f} %"])
+        rows.append([name, *both, covered, f"{ours['gain']:z.1f} ± {ours['gain_error']:.1f} %"])
     header = ["data", "RMSE, npax / GP", "CRPS", "NLL", "seconds", "95 % coverage", "less CRPS than the GP"]
     return table(header, rows)
 
