@@ -90,11 +90,9 @@ def searches() -> str:
 
 
 def searches_of_known_errors() -> str:
-    kinds = {
-        f"{who}, {how}": f"{name}, {how}" for who, name in (("npax", "npax"), ("gp", "fitted process")) for how in HOW
-    }
-    rows = [[row["function"], *(_regret(row[kind]) for kind in kinds)] for row in _read("search")["known_errors"]]
-    return table(["function", *kinds.values()], rows)
+    ways = [f"{who}, {how}" for who in ("npax", "gp") for how in HOW]
+    rows = [[row["function"], *(_regret(row[way]) for way in ways)] for row in _read("search")["known_errors"]]
+    return table(["function", *(way.replace("gp", "fitted process") for way in ways)], rows)
 
 
 def strategies() -> str:

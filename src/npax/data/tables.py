@@ -162,7 +162,7 @@ def _of_dates(values):
 
 def _as_dates(column):
     """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
-    if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna())):  # no years, say
+    if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna().unique())):  # years
         return column
     try:
         return pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)

@@ -171,8 +171,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=False)
             if y.shape[1:] != self.y_.shape[1:]:
-                like = ("n", *self.y_.shape[1:])
-                raise ValueError(f"`y` must have the columns that it had in `fit`: shape {like}, got {y.shape}.")
+                shape = ("n", *self.y_.shape[1:])
+                raise ValueError(f"`y` must have the columns that it had in `fit`: shape {shape}, got {y.shape}.")
             error = joined(self.error_, self.y_, error, y)
             return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]), error)
 
