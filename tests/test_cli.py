@@ -606,6 +606,18 @@ def test_grids_of_dates_have_a_size_of_cells_for_each_coordinate(observations, w
     np.testing.assert_array_equal(regular_grid(durations, ["age"], [2.0])["age"] / np.timedelta64(1, "D"), [0, 2, 4, 6])
 
 
+def test_maps_of_dates(observations, weights, tmp_path):
+    table = pd.read_csv(observations).drop(columns="name")
+    table.assign(lon=table["lon"] + 177, day=pd.date_range("2020-01-31", periods=30)).to_csv(tmp_path / "d.csv")
+    args = ["--resolution", 1, 1, 10, "-o", tmp_path / "out.nc", "--coords", "latlon"]
+    result = predict(tmp_path / "d.csv", weights, *args, x=["lon", "lat", "day"])
+    assert result.exit_code == 0, result.output
+    out = xr.load_dataset(tmp_path / "out.nc")
+    assert out["temp_mean"].dims == ("day", "lat", "lon") and np.isfinite(out["temp_mean"]).all()
+    np.testing.assert_array_equal(out["day"], pd.date_range("2020-01-31", periods=4, freq="10D"))
+    refused(predict(tmp_path / "d.csv", weights, *args, x=["day", "lat", "lon"]), "holds dates", "'day'")
+
+
 def test_train_refuses_clearly(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refused(run("train", "unknown"), "no preset 'unknown'", "gp-universal")

@@ -373,6 +373,27 @@ def test_dates_are_days_where_units_do_not_matter(table, small, tmp_path):
         npax.interpolate(gap, dated, ["lon", "day"], "temp", model=small)
 
 
+def test_beside_longitudes_and_latitudes_time_has_a_scale_of_its_own(table, small, tmp_path):
+    """Dates or numbers, in tables, lazily and in a store; but dates are no longitudes."""
+    days = pd.date_range("2020-01-01", periods=40)
+    dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
+    grid = {"day": days[:3] + HOURS, "lat": LAT, "lon": LON}
+    x, options = ["lon", "lat", "day"], {"y": "temp", "model": small, "coords": "latlon"}
+    found = npax.interpolate(dated, grid, x, **options).temp_mean
+    assert found.dims == ("day", "lat", "lon")
+    expected = npax.interpolate(numbered, {**grid, "day": np.arange(3) + 0.25}, x, **options).temp_mean
+    assert np.allclose(found, expected, atol=1e-5)
+    lazy = npax.interpolate(dated, xr.Dataset(coords=grid).chunk({"lat": 2}), x, **options).temp_mean
+    assert np.allclose(lazy, found, atol=1e-5)
+    stored = npax.interpolate(dated, grid, x, store=tmp_path / "map.zarr", **options)
+    assert np.allclose(stored.temp_mean, found, atol=1e-5) and np.array_equal(stored.day, grid["day"])
+    with pytest.raises(ValueError, match="holds dates"):
+        npax.interpolate(dated, dated, ["day", "lat", "lon"][:2], **options)
+    for order in (["lat", "lon", "day"], ["day", "lon", "lat"]):
+        with pytest.raises(ValueError, match="longitude comes first, then latitude, then depth or time"):
+            npax.interpolate(numbered, numbered, order, **options)
+
+
 def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
@@ -586,7 +607,7 @@ def test_dates_and_text_of_tables_of_other_libraries_are_refused(small, rng):
 
 def test_the_estimator_reads_the_names_of_columns(table, small):
     """As `interpolate` does: the order on the sphere, and degrees on a plane."""
-    with pytest.raises(ValueError, match=r"longitude comes first, then latitude; got .*lat.*lon"):
+    with pytest.raises(ValueError, match=r"longitude comes first, then latitude.*; got .*lat.*lon"):
         npax.NeuralProcessRegressor(small, coords="latlon").fit(table[["lat", "lon"]], table["temp"])
     wide = table.assign(lon=table["lon"] * 30)
     with pytest.warns(PlanarDegrees, match="'lon' and 'lat' look like degrees"):

@@ -334,7 +334,8 @@ def test_bad_observations(reg, X, y, message):
     ("options", "X", "message"),
     [
         ({"coords": "latlon"}, [[0.0, 91.0]], "Latitudes lie between"),
-        ({"coords": "latlon"}, [[0.0, 1.0, 2.0]], "two columns"),
+        ({"coords": "latlon"}, [[0.0]], "takes longitude and latitude"),
+        ({"coords": "latlon"}, [[0.0, 1.0, 2.0, 3.0]], "up to 3 coordinates, got 4"),
         ({"coords": "polar"}, [[0.0]], "`coords` must be"),
         ({"strategy": "fast"}, [[0.0]], "`strategy` must be"),
         ({"on_missing": "fill"}, [[0.0]], "`on_missing` must be"),
@@ -480,6 +481,42 @@ def test_on_the_globe_the_dateline_is_no_border(small, rng):
     turned = np.stack([(X[:, 0] + 180) % 360 - 180, X[:, 1]], axis=1)
     wrapped = npax.NeuralProcessRegressor(small, coords="latlon").fit(turned, y)
     assert np.allclose(reg.predict(X), wrapped.predict(X), atol=1e-3)
+
+
+def everywhere(rng, n):
+    """Longitudes, latitudes and days."""
+    north = np.degrees(np.arcsin(rng.uniform(-1, 1, n)))
+    return np.stack([rng.uniform(-180, 180, n), north, rng.uniform(0, 90, n)], axis=1)
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_around_the_globe_there_is_no_border_in_time_either(n, small, rng):
+    X, XT = everywhere(rng, n), everywhere(rng, 50)
+    y = np.sin(np.radians(X[:, 0])) + X[:, 2] / 90
+    reg = npax.NeuralProcessRegressor(small, coords="latlon", tile_size=32).fit(X, y)
+    mean, std = reg.predict(XT, return_std=True)
+    assert reg.strategy_ == "tiled" and np.isfinite(mean).all() and np.isfinite(std).all()
+    turned = npax.NeuralProcessRegressor(small, coords="latlon", tile_size=32).fit(X + np.array([360, 0, 1e4]), y)
+    assert np.allclose(turned.predict(XT + np.array([-720, 0, 1e4])), mean, atol=1e-3)
+    with pytest.raises(ValueError, match='strategy="tiled"'):
+        reg.set_params(strategy="exact").fit(X, y)
+    samples = npax.NeuralProcessRegressor(small, coords="latlon").fit(X, y).sample_y(XT[:5], 3)
+    assert samples.shape == (5, 3) and np.isfinite(samples).all()
+
+
+def test_a_region_seen_for_a_while_is_as_its_map_is(small, rng):
+    """Small, around a place far from the equator: as kilometres on a plane are, time beside them."""
+    X = np.column_stack([rng.uniform(-1, 1, (80, 2)), rng.uniform(0, 90, 80)])
+    y = np.sin(3 * X[:, 0]) + X[:, 2] / 90
+    lonlat = X * [0.5 / np.cos(np.radians(60)), 0.5, 1] + [179.9, 60, 0]
+    plane = X * [1, 1, 1.0]
+    found = npax.NeuralProcessRegressor(small, coords="latlon").fit(lonlat, y)
+    expected = npax.NeuralProcessRegressor(small).fit(plane, y)
+    assert found.strategy_ == expected.strategy_ == "exact"
+    for a, b in zip(found.predict(lonlat[:20], True), expected.predict(plane[:20], True), strict=True):
+        assert np.allclose(a, b, atol=0.05)
+    other = npax.NeuralProcessRegressor(small).fit(plane[:, [0, 2, 1]], y).predict(plane[:20][:, [0, 2, 1]])
+    assert np.abs(other - expected.predict(plane[:20])).max() > 0.05
 
 
 def test_what_is_kept_does_not_change_with_the_users_array(small, rng):

@@ -4,6 +4,8 @@ from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import pdist
 
 from npax.inference import LatLon, Planar, Standardiser, coordinates
+from npax.inference.frames import mapped
+from npax.inference.normalise import east_north_up
 
 
 @given(st.integers(2, 40), st.integers(1, 3), st.floats(-1e9, 1e9), st.floats(1e-6, 1e6), st.integers(0, 100))
@@ -30,20 +32,25 @@ def test_a_constant_column_keeps_its_unit():
     assert not Planar().surroundings(rounded).miss(np.array([[1.0, 1.8]])).any()
 
 
-@pytest.mark.parametrize("system", [Planar(), Planar(isotropic=True), LatLon()])
-def test_nothing_and_one_point_are_legal(system):
+@pytest.mark.parametrize(("system", "d"), [(Planar(), 2), (Planar(isotropic=True), 2), (LatLon(), 2), (LatLon(), 3)])
+def test_nothing_and_one_point_are_legal(system, d):
     for n in (0, 1):
-        positions = system.positions(np.full((n, 2), 30.0))
-        assert np.isfinite(system.frame(positions)(system.positions(np.array([[10.0, 20.0]])))).all()
+        positions = system.positions(np.full((n, d), 30.0))
+        target = system.positions(np.array([[10.0, 20.0, 3.0][:d]]))
+        assert np.isfinite(system.frame(positions)(target)).all()
+        assert np.isfinite(system.space(positions)(target)).all()
 
 
-@pytest.mark.parametrize("system", [Planar(), Planar(isotropic=True), LatLon()])
-def test_a_part_at_one_place_has_the_scale_of_the_whole(system, rng):
-    positions = system.positions(rng.uniform(-3, 3, (20, 2)))
-    whole = system.frame(positions)
-    part = system.frame(np.repeat(positions[None, :1], 5, axis=1), within=whole)
-    assert np.allclose(part.scale, whole.scale)
-    assert np.allclose(system.frame(positions[None], within=whole).scale, whole.scale)
+@pytest.mark.parametrize(("system", "d"), [(Planar(), 2), (Planar(isotropic=True), 2), (LatLon(), 2), (LatLon(), 3)])
+def test_a_part_at_one_place_has_the_scale_of_the_whole(system, d, rng):
+    positions = system.positions(rng.uniform(-3, 3, (20, d)))
+    whole = system.space(positions)
+    step = np.zeros_like(positions[0])
+    step[-1] = 1e-3
+    scale = whole.scale[-1] * 1e-3 if d == 3 else np.linalg.norm(whole(positions[:1] + step) - whole(positions[:1]))
+    part = system.frame(np.repeat(positions[None, :1], 5, axis=1), whole, positions[None, 0])
+    moved = part(positions[None, :1] + step) - part(positions[None, :1])
+    assert np.linalg.norm(moved) == pytest.approx(scale)
 
 
 @given(st.integers(2, 40), st.integers(1, 3), st.floats(-1e6, 1e6), st.integers(0, 100))
@@ -71,6 +78,72 @@ def test_on_the_sphere_a_patch_lies_flat_and_distances_keep_their_ratios(where, 
     assert np.ptp(u[:, 2]) < 0.1 * np.ptp(u, axis=0)[:2].max()
 
 
+@pytest.mark.parametrize("where", [(0, 0), (179.5, 10), (30, 88.9), (-70, -88.0), (12, 45)])
+def test_beside_other_columns_the_sphere_is_a_map(where, rng):
+    """Of true distances near the middle, of one scale; each other column has its own, wherever it lies."""
+    system = LatLon()
+    lon, lat = where
+    x = np.stack([lon + rng.uniform(-1, 1, 60), lat + rng.uniform(-1, 1, 60)], axis=1)
+    days = 1e6 + rng.uniform(0, 1e-2, 60)
+    positions = system.positions(np.column_stack([x, days]))
+    u = system.frame(positions)(positions)
+    assert u.shape == (60, 3) and np.ptp(u, axis=0)[:2].max() == pytest.approx(4)
+    ratios = pdist(u[:, :2]) / pdist(system.positions(x))
+    assert ratios.max() / ratios.min() < 1.001
+    assert np.allclose(u[:, 2], 4 * (days - days.min()) / np.ptp(days) - 2, atol=1e-5)
+    turned = system.positions(np.column_stack([x + np.array([360, 0]), days]))
+    assert np.allclose(system.frame(positions)(turned), u)
+
+
+@given(st.floats(-180, 180), st.floats(-90, 90), st.floats(0.01, 3.14), st.integers(0, 100))
+@settings(deadline=None, max_examples=30)
+def test_a_map_is_stretched_as_it_says(lon, lat, angle, seed):
+    """Distances from the middle are chords; along the circle and the radius, short ones as the docstring of `MapFrame`
+    says."""
+    rng = np.random.default_rng(seed)
+    up = LatLon().positions(np.array([[lon, lat]]))[0]
+    axes = east_north_up(up)
+    round_, turn = rng.uniform(0, 2 * np.pi), 1e-6
+
+    def at(angle, around):
+        sphere = np.sin(angle) * (np.cos(around) * axes[:, 0] + np.sin(around) * axes[:, 1]) + np.cos(angle) * up
+        return mapped(np.array([[*sphere, 7.0]]), axes)[0]
+
+    here = at(angle, round_)
+    assert here[2] == 7 and np.hypot(*here[:2]) == pytest.approx(2 * np.sin(angle / 2), abs=1e-9)
+    along = np.linalg.norm(at(angle, round_ + turn) - here) / (turn * np.sin(angle))
+    outward = np.linalg.norm(at(angle + turn, round_) - here) / turn
+    assert along == pytest.approx(1 / np.cos(angle / 2), rel=1e-3) and outward == pytest.approx(
+        np.cos(angle / 2), rel=1e-3
+    )
+
+
+def test_the_middle_and_the_antipode_are_on_the_map():
+    axes = east_north_up(np.array([0.0, 0.0, 1.0]))
+    places = np.array([[0.0, 0.0, 1.0], [0.0, 0.0, -1.0]])
+    assert np.allclose(np.linalg.norm(mapped(places, axes), axis=1), [0, 2])
+
+
+def test_all_are_seen_together_within_ninety_degrees_of_their_middle(rng):
+    system, days = LatLon(), rng.uniform(size=(40, 1))
+    lon = rng.uniform(-180, 180, 40)
+    north = system.positions(np.column_stack([lon, rng.uniform(30, 90, 40), days]))
+    everywhere = system.positions(np.column_stack([lon, rng.uniform(-90, 90, 40), days]))
+    assert system.in_one_view(north) and np.isfinite(system.frame(north)(everywhere)).all()
+    assert not system.in_one_view(everywhere) and system.in_one_view(everywhere[:, :3])
+    with pytest.raises(ValueError, match=r'within 90 degrees of their middle.*strategy="tiled"'):
+        system.frame(everywhere)
+
+
+@pytest.mark.parametrize(("system", "d"), [(Planar(), 2), (Planar(isotropic=True), 3), (LatLon(), 2), (LatLon(), 4)])
+def test_a_space_keeps_all_apart_and_knows_the_way_back(system, d, rng):
+    positions = system.positions(rng.uniform(-80, 80, (30, d)))
+    space = system.space(positions)
+    u = space(positions)
+    assert np.abs(u).max() == pytest.approx(2) and np.allclose(space.positions(u), positions)
+    assert np.linalg.matrix_rank(u - u.mean(axis=0)) == positions.shape[1]
+
+
 def test_longitudes_wrap():
     system = LatLon()
     a, b, c = (system.positions(np.array([[lon, 12.0]])) for lon in (-170.0, 190.0, 550.0))
@@ -85,8 +158,8 @@ def test_chords_are_those_of_the_sphere():
 def test_refusals():
     with pytest.raises(ValueError, match="longitude first"):
         LatLon().positions(np.array([[10.0, 91.0]]))
-    with pytest.raises(ValueError, match="two columns"):
-        LatLon().positions(np.zeros((3, 3)))
+    with pytest.raises(ValueError, match=r"takes longitude and latitude.*got 1 column"):
+        LatLon().positions(np.zeros((3, 1)))
     with pytest.raises(ValueError, match="'polar'"):
         coordinates("polar")
 

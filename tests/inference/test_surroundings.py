@@ -49,6 +49,14 @@ def test_a_track_ends_at_its_length_on_the_sphere():
     assert system.surroundings(track).miss(system.positions(np.array([*far, [5.0, 70.0]]))).all()
 
 
+def test_beside_the_sphere_a_column_ends_by_itself(rng):
+    system = LatLon()
+    x = np.column_stack([rng.uniform(-1, 1, (200, 2)), np.linspace(0, 1e6, 200)])
+    at = np.array([[0.0, 0.0, 1.24e6], [0.0, 0.0, 1.26e6], [1.4, 0.0, 5e5], [1.6, 0.0, 5e5]])
+    missed = system.surroundings(system.positions(x)).miss(system.positions(at))
+    assert missed.tolist() == [False, True, False, True]
+
+
 def test_the_globe_has_no_outside(rng):
     def everywhere(n):
         return np.stack([rng.uniform(-180, 180, n), np.degrees(np.arcsin(rng.uniform(-1, 1, n)))], axis=1)

@@ -57,8 +57,18 @@ def test_a_target_does_not_depend_on_the_others(gp, rng):
             assert np.allclose(a[part], b, atol=1e-4)
 
 
+def on_the_sphere_for_a_while(rng, n):
+    return np.column_stack([on_the_sphere(rng, n), rng.uniform(size=n)])
+
+
 @pytest.mark.parametrize(
-    ("system", "places"), [(Planar(), on_the_plane), (Planar(isotropic=True), on_the_plane), (LatLon(), on_the_sphere)]
+    ("system", "places"),
+    [
+        (Planar(), on_the_plane),
+        (Planar(isotropic=True), on_the_plane),
+        (LatLon(), on_the_sphere),
+        (LatLon(), on_the_sphere_for_a_while),
+    ],
 )
 def test_a_part_answers_as_the_whole_and_is_small(gp, rng, system, places):
     x, xt = places(rng, 3000), places(rng, 400)

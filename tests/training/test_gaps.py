@@ -46,7 +46,7 @@ def test_gaps_without_places_are_refused(at):
         MovedGaps(at)
 
 
-@pytest.mark.parametrize(("system", "d"), [(Planar(), 3), (LatLon(), 2)])
+@pytest.mark.parametrize(("system", "d"), [(Planar(), 3), (LatLon(), 2), (LatLon(), 3)])
 def test_moving_keeps_distances_and_arrives(system, d, rng):
     positions = system.positions(rng.uniform(-80, 80, (50, d)))
     start, end = positions[3], positions[11]
@@ -55,3 +55,15 @@ def test_moving_keeps_distances_and_arrives(system, d, rng):
     assert np.allclose(
         np.linalg.norm(moved[:, None] - moved, axis=-1), np.linalg.norm(positions[:, None] - positions, axis=-1)
     )
+
+
+@pytest.mark.parametrize("gaps", [RoundGaps(), MovedGaps(np.array([[0.5, 20.0], [0.6, 30.0], [0.5, 30.0]]))])
+def test_the_unit_of_a_coordinate_does_not_matter(gaps):
+    """Degrees beside days: holes are as round in seconds."""
+    positions = np.random.default_rng(1).uniform(size=(400, 2)) * [1, 90]
+    unit = np.array([1.0, 2.0**16])
+    other = MovedGaps(gaps.at * unit) if isinstance(gaps, MovedGaps) else gaps
+    hidden = gaps.draw(np.random.default_rng(0), positions, Planar())
+    assert np.array_equal(hidden, other.draw(np.random.default_rng(0), positions * unit, Planar()))
+    round_ = RoundGaps(share=0.1).draw(np.random.default_rng(0), positions * unit, Planar(isotropic=True))
+    assert not np.array_equal(RoundGaps(share=0.1).draw(np.random.default_rng(0), positions, Planar()), round_)

@@ -12,7 +12,7 @@ from scipy.optimize import Bounds, OptimizeResult
 from ..arguments import whole_number
 from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
-from ..inference.normalise import HALF_SPAN
+from ..inference.frames import HALF_SPAN
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
 from ..serialise import load

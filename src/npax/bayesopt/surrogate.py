@@ -12,7 +12,7 @@ from tinygp.kernels import Kernel
 
 from ..alone import compiled_alone
 from ..gp import exact_posterior
-from ..inference.normalise import HALF_SPAN
+from ..inference.frames import HALF_SPAN
 from ..inference.predict import moments
 from ..likelihoods import marginals
 from ..linalg import cholesky, solve_lower

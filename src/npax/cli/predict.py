@@ -62,7 +62,8 @@ def predict(
     coords: Annotated[
         Coords,
         typer.Option(
-            help="What the coordinates are: of units of their own, of one unit, or longitude and latitude in degrees."
+            help="What the coordinates are: of units of their own, of one unit, or longitude and latitude in degrees, "
+            "and others after them."
         ),
     ] = Coords.planar,
     model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
@@ -89,7 +90,10 @@ def predict(
 
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
 
-    Coordinates may be dates, written 2020-01-31 or 2020-01-31T12:00, where each is of a unit of its own (planar).
+      npax predict floats.csv --x lon lat date --y temp --coords latlon --resolution 1 1 30 -o months.nc
+
+    Coordinates may be dates, written 2020-01-31 or 2020-01-31T12:00, where each is of a unit of its own (planar, and
+    after longitude and latitude).
 
     A .zarr folder is written block by block: memory stays bounded, and whatever ends the process (Ctrl-C, a crash), the
     same command goes on where it stopped.
@@ -100,6 +104,7 @@ def predict(
     function; with --error as on values that have the errors of the same column there.
     """
     with clear_errors():
+        from ..estimators.dates import scaled_by_themselves
         from . import tables
         from ._draw import checked_plot, draw
         from .regular_grid import MOST_CELLS, regular_grid
@@ -116,7 +121,7 @@ def predict(
             check_output(path, observations, at)
         if output is not None:
             tables.check_names([*x, y], output)
-        dated = x if coords is Coords.planar else []
+        dated = scaled_by_themselves(x, coords.value)
         observed = tables.with_dates(tables.read(observations), dated)
         tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations, dated=dated)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])

@@ -33,7 +33,7 @@ def regular_grid(
     for name, column in columns.items():
         if not np.isfinite(column).any() or np.isinf(column).any():
             raise ValueError(f"The column '{name}' has no finite range, so no grid can cover the observations.")
-    if coords == "latlon" and len(x) == 2:
+    if coords == "latlon":
         columns[x[0]] = unwrapped(columns[x[0]])
     columns = {name: column / sizes[name] for name, column in columns.items()}
     columns = {name: np.round(column, 9) for name, column in columns.items()}  # 0.3 is three of 0.1, and no less
@@ -45,9 +45,9 @@ def regular_grid(
             "larger one, or write to a .zarr folder, which is not held in memory."
         )
     axes = {name: _twelve_digits(np.arange(low, high + 1) * sizes[name]) for name, (low, high) in ranges.items()}
-    if coords == "latlon" and len(x) == 2:
-        lon, lat = axes.values()
-        axes = {x[0]: lon[lon - lon[0] < 360 - 1e-9], x[1]: lat[np.abs(lat) <= 90 + 1e-9]}
+    if coords == "latlon" and len(x) > 1:
+        lon, lat = axes[x[0]], axes[x[1]]
+        axes |= {x[0]: lon[lon - lon[0] < 360 - 1e-9], x[1]: lat[np.abs(lat) <= 90 + 1e-9]}
     return xr.Dataset(coords={name: _since(starts[name], axes[name]) for name in reversed(x)})
 
 

@@ -1,13 +1,20 @@
 """Dates are no numbers. Where each coordinate is scaled by itself the unit that makes them so does not matter;
 elsewhere it is the user's to choose."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from ..warn import warn
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+def scaled_by_themselves(x: Sequence[Name], coords: str) -> list[Name]:
+    """Which of the coordinates `x` may be dates: those that have a scale of their own."""
+    return list({"planar": x, "latlon": x[2:]}.get(coords, []))
 
 
 def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
@@ -20,8 +27,8 @@ def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
             "in a unit of your choice, the same for observations and targets; for example days: "
             '`days = (dates - start) / np.timedelta64(1, "D")`, where `start` is a date of the same kind. (Durations '
             "need no `start`; periods become dates by `.dt.to_timestamp()`.) `npax.interpolate` and `npax "
-            "predict` take those of NumPy's as coordinates where `coords` is 'planar': "
-            "`pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
+            "predict` take those of NumPy's as coordinates where `coords` is 'planar', or beside longitude and "
+            "latitude: `pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
         )
 
 

@@ -43,9 +43,12 @@ def is_called(coordinate: Any, words: Sequence[str]) -> bool:
 
 
 def refuse_latitude_first(x: Sequence[Hashable]) -> None:
-    """**Raises** `ValueError` where by its name the first of two columns on the sphere is a latitude."""
-    if len(x) == 2 and str(x[0]).lower().startswith("lat"):
-        raise ValueError(f'With `coords="latlon"`, longitude comes first, then latitude; got {[*x]}.')
+    """**Raises** `ValueError` where by their names the first columns on the sphere are not longitude and latitude."""
+    names = [str(name).lower() for name in x]
+    if names and (names[0].startswith("lat") or any(name in (*LONGITUDE, *LATITUDE) for name in names[2:])):
+        raise ValueError(
+            f'With `coords="latlon"`, longitude comes first, then latitude, then depth or time if any; got {[*x]}.'
+        )
 
 
 def advice_of_range(
@@ -88,7 +91,7 @@ def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray) -> None:
         return
     warn(
         f"{x[lon]!r} and {x[lat]!r} look like degrees, which are no distances: {why}. "
-        'Take `coords="latlon"`, which measures on the sphere (longitude first, no other columns), or project them to '
-        "metres.",
+        'Take `coords="latlon"`, which measures on the sphere (longitude and latitude first, other columns after), '
+        "or project them to metres.",
         PlanarDegrees,
     )

@@ -13,7 +13,14 @@ from ..arguments import true_or_false
 from ..arrays import with_nan
 from ..files import is_remote
 from ..training import AbstractGaps
-from .dates import in_days, refuse_dates, refuse_other_kinds_of_time, start_of, warn_of_numbers_like_dates
+from .dates import (
+    in_days,
+    refuse_dates,
+    refuse_other_kinds_of_time,
+    scaled_by_themselves,
+    start_of,
+    warn_of_numbers_like_dates,
+)
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .grid import Grid, moment_attributes, refuse_taken, require
 from .known_errors import refuse_no_errors
@@ -61,8 +68,9 @@ def interpolate(
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
       none that is); or the coordinates alone, as a mapping from name to values.
-    - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude first. Dates and
-      durations are taken where each coordinate is scaled by itself (`coords="planar"`): their unit is no matter there.
+    - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude and latitude first,
+      others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
+      (`coords="planar"`, and beside longitude and latitude): their unit is no matter there.
     - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
       them one by one where their gaps differ); a DataArray needs none.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
@@ -119,11 +127,10 @@ def interpolate(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
     reg = NeuralProcessRegressor(coords=coords, **options)
-    dated = coords == "planar" and reg.normalize  # elsewhere the unit of time matters
+    dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
     table, attributes = as_table(observations, x, ys, errors)
-    if dated:
-        refuse_other_kinds_of_time(x, table, _of_target(target, x))
-    starts = [start_of(table[name]) if dated else None for name in x]
+    refuse_other_kinds_of_time(dated, table, _of_target(target, x))
+    starts = [start_of(table[name]) if name in dated else None for name in x]
     grid = None if is_table(target) else Grid.of(target, x, starts)
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
@@ -146,7 +153,8 @@ def interpolate(
     refuse_missing(places, x, "`observations`")
     if coords != "latlon":
         warn_of_degrees(x, places)
-        warn_of_numbers_like_dates(x, places)
+    first = 2 if coords == "latlon" else 0
+    warn_of_numbers_like_dates(x[first:], places[:, first:])
     reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)
     reg._names = x
     if grid is None:

@@ -49,7 +49,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `model`: the name of a pretrained model (`npax.pretrained()`), the path of a saved one, or the model itself.
     - `coords`: `"planar"`, columns of numbers, each scaled by itself; `"isotropic"`, columns of one unit, such as the
       metres of a map, all scaled alike; or `"latlon"`, longitude and latitude in degrees (in this order, any wrap), on
-      the sphere.
+      the sphere, and after them others (depth, time), each scaled by itself. With others all observations are seen
+      together only where they lie within 90 degrees of their middle, and `"auto"` takes tiles elsewhere.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -336,8 +337,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         system = coordinates(self.coords_)
         positions = system.positions(X)
         self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
+        self._in_one_view = not self.normalize or system.in_one_view(positions)
         if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
-            self._tile_reach = tile_reach(system.frame(positions)(positions), self.tile_size)
+            self._tile_reach = tile_reach(system.space(positions)(positions), self.tile_size)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self._predictor(len(X))
         return self
@@ -346,7 +348,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
         strategy = self.strategy
         if strategy == "auto":
-            strategy = choose(len(self.X_), nt, self.tile_size, self._tile_reach)
+            together = choose(len(self.X_), nt, self.tile_size, self._tile_reach)
+            strategy = together if self._in_one_view else "tiled"
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
             context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords_)

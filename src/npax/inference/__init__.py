@@ -3,10 +3,10 @@
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
 from .buckets import bucket as bucket
 from .fill import fill as fill
+from .frames import Frame as Frame
 from .joint import covariance as covariance, joint_samples as joint_samples
 from .normalise import (
     AbstractCoordinates as AbstractCoordinates,
-    Frame as Frame,
     LatLon as LatLon,
     Lattice as Lattice,
     Planar as Planar,

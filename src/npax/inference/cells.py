@@ -12,6 +12,8 @@ from .neighbours import Neighbours
 
 OVERLAP = 0.15
 """How far a cell reaches into its neighbours, as a share of its own width, on each side."""
+SAME = 1 - 1e-9
+"""Of sides longer than this share of the longest the first is halved: rounding errors do not decide."""
 DEEPEST = 100
 """How often a box is halved at most."""
 
@@ -39,7 +41,7 @@ class Box:
         """`context`: that of the box, which forgets it (the halves have it), lest every level holds a copy."""
         if self.halves is None:
             assert context is not None  # only a box that was halved has forgotten it
-            axis = int(np.argmax(self.half))
+            axis = int(np.argmax(self.half > SAME * self.half.max()))
             left = context[:, axis] < self.middle[axis]
             until, since = self.high.copy(), self.low.copy()
             until[axis] = since[axis] = self.middle[axis]

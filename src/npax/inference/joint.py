@@ -14,8 +14,8 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .autoregressive import followed_by_none, sample
 from .buckets import bucket, pad
+from .frames import HALF_SPAN
 from .grids import wide_enough
-from .normalise import HALF_SPAN
 from .predict import Exact, Prediction, moments, to_model
 from .tile import Tiled
 

@@ -5,11 +5,10 @@ import dataclasses
 
 import numpy as np
 
+from .frames import AbstractFrame, Frame, MapFrame, filling, low_and_half, mapped
 from .random_effects import random_effects
-from .surroundings import Surroundings, half_range
+from .surroundings import Surroundings
 
-HALF_SPAN = 2.0
-"""Models are trained on coordinates in [-2, 2]."""
 ROUNDED = 1e-4
 """Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
 LARGEST = 1e100
@@ -20,26 +19,6 @@ SAME = 1e-13
 """By what share of the largest values may differ and are still one, but for rounding errors."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Frame:
-    r"""An affine view of positions, $u = ((p - o) R - c) \circ s$, each `[*contexts n d]`.
-
-    **Shapes:** `origin`, `centre`, `scale`: `[*contexts d]`; `rotation`: `[d d]` or `[*contexts d d]`.
-
-    The origin is a corner of the context: differences to it are exact, however far from zero the context lies.
-    """
-
-    origin: np.ndarray
-    rotation: np.ndarray
-    centre: np.ndarray
-    scale: np.ndarray
-
-    def __call__(self, positions: np.ndarray) -> np.ndarray:
-        origin, centre, scale = (a[..., None, :] for a in (self.origin, self.centre, self.scale))
-        with np.errstate(over="ignore"):  # what is infinitely far is infinite
-            return ((positions - origin) @ self.rotation - centre) * scale
-
-
 class AbstractCoordinates(abc.ABC):
     """What the columns of `x` mean: how they become positions in which straight distances make sense."""
 
@@ -48,11 +27,23 @@ class AbstractCoordinates(abc.ABC):
         """Positions `[n d]` of the rows of `x`. **Raises** `ValueError` for coordinates that cannot be."""
 
     @abc.abstractmethod
-    def frame(self, positions: np.ndarray, within: Frame | None = None) -> Frame:
-        """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n d]`, one view for each.
+    def space(self, positions: np.ndarray) -> Frame:
+        """The view of all observations, at `positions [n p]`, in which near ones are found and cells are cut."""
 
-        `within`: that of all observations, where these are some of them. What does not vary here has its scale.
+    @abc.abstractmethod
+    def frame(
+        self, positions: np.ndarray, within: Frame | None = None, middle: np.ndarray | None = None
+    ) -> AbstractFrame:
+        """The view in which these positions (of a context) fill [-2, 2]: `[*contexts n p]`, one view for each.
+
+        Where these are some of the observations, `within` is the `space` of all of them, whose scale has what does not
+        vary here, and `middle [*contexts p]` what they lie around. **Raises** `ValueError` for positions that no view
+        from amid them shows.
         """
+
+    @abc.abstractmethod
+    def in_one_view(self, positions: np.ndarray) -> bool:
+        """Whether `frame` shows positions `[n p]` together."""
 
     @abc.abstractmethod
     def surroundings(self, positions: np.ndarray) -> Surroundings:
@@ -88,11 +79,16 @@ class Planar(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions + (end - start)
 
-    def frame(self, positions, within=None):
-        low, half = _low_and_half(positions)
+    def space(self, positions):
+        return self.frame(positions)
+
+    def frame(self, positions, within=None, middle=None):
+        low, half = low_and_half(positions)
         span = np.broadcast_to(half.max(axis=-1, keepdims=True, initial=0.0), half.shape) if self.isotropic else half
-        scale = np.where(span > 0, HALF_SPAN / np.where(span > 0, span, 1.0), 1.0 if within is None else within.scale)
-        return Frame(low, np.eye(positions.shape[-1]), half, scale)
+        return Frame(low, np.eye(positions.shape[-1]), half, filling(span, 1.0 if within is None else within.scale))
+
+    def in_one_view(self, positions):
+        return True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,9 +107,15 @@ class Lattice(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions + (end - start)
 
-    def frame(self, positions, within=None):
-        low, half = _low_and_half(positions)
+    def space(self, positions):
+        return self.frame(positions)
+
+    def frame(self, positions, within=None, middle=None):
+        low, half = low_and_half(positions)
         return Frame(low, np.eye(positions.shape[-1]), half, np.ones_like(half))
+
+    def in_one_view(self, positions):
+        return True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,27 +136,36 @@ class Unscaled(AbstractCoordinates):
     def moved(self, positions, start, end):
         return self.of.moved(positions, start, end)
 
-    def frame(self, positions, within=None):
+    def space(self, positions):
+        return self.frame(positions)
+
+    def frame(self, positions, within=None, middle=None):
         *contexts, _, d = positions.shape
         zero, one = np.zeros((*contexts, d)), np.ones((*contexts, d))
         return Frame(zero, np.eye(d), zero, one)
 
+    def in_one_view(self, positions):
+        return True
+
 
 @dataclasses.dataclass(frozen=True)
 class LatLon(AbstractCoordinates):
-    """Two columns, longitude and latitude in degrees: points of the unit sphere, straight (chord) distances.
+    """Longitude and latitude in degrees: points of the unit sphere, straight (chord) distances. Other columns beside
+    them, such as depth or time, are scaled each by itself, as in `Planar`.
 
     Longitudes wrap: -180, 180 and 540 are one meridian. The frame looks down on the context's centroid, so that a
-    local patch lies flat in its first two coordinates, and has one scale for all axes: distances keep their ratios.
+    local patch lies flat in its first two coordinates, and has one scale for all axes of the sphere: distances keep
+    their ratios. With other columns, for which the models' three coordinates leave no room beside a third axis, it is a
+    map around the middle (`MapFrame`), of observations within 90 degrees of it; a tile may hear of some farther away.
     """
 
     def positions(self, x):
-        if x.shape[1] != 2:
+        if x.shape[1] < 2:
             raise ValueError(
-                f'`coords="latlon"` takes two columns, longitude and latitude in degrees; got {x.shape[1]} columns. '
-                'With depth or time beside them, project the degrees to a map and take `coords="planar"`.'
+                '`coords="latlon"` takes longitude and latitude in degrees, and others after them (depth, time); got '
+                f"{x.shape[1]} column."
             )
-        lon, lat = x.T
+        lon, lat = x[:, :2].T
         if x.shape[0] and np.abs(lat).max() > 90 + ROUNDED:
             worst = lat[np.abs(lat).argmax()]
             raise ValueError(
@@ -162,22 +173,44 @@ class LatLon(AbstractCoordinates):
                 "The columns are longitude first, then latitude: swap them if they came in the other order."
             )
         lon, lat = np.radians(lon % 360.0), np.radians(lat)
-        return np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+        sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
+        return np.concatenate([sphere, x[:, 2:]], axis=1)
 
     def surroundings(self, positions):
-        return Surroundings.of(positions, _east_north_up(positions.sum(axis=0)))
+        return Surroundings.of(positions, east_north_up(positions[:, :3].sum(axis=0)))
 
     def moved(self, positions, start, end):
-        return positions @ _east_north_up(start) @ _east_north_up(end).T
+        turned = positions[:, :3] @ east_north_up(start[:3]) @ east_north_up(end[:3]).T
+        return np.concatenate([turned, positions[:, 3:] + (end - start)[3:]], axis=1)
 
-    def frame(self, positions, within=None):
-        rotation = _east_north_up(np.sum(positions, axis=-2) / max(positions.shape[-2], 1))
-        low, halves = _low_and_half(positions @ rotation)
-        half = halves.max(axis=-1, keepdims=True)
-        spread = half > 1e-12
-        scale = np.where(spread, HALF_SPAN / np.where(spread, half, 1.0), 1.0 if within is None else within.scale)
-        scale = np.broadcast_to(scale, low.shape)
-        return Frame(np.zeros_like(low), rotation, low + halves, scale)
+    def space(self, positions):
+        axes, d = np.eye(positions.shape[-1]), positions.shape[-1]
+        axes[:3, :3] = _axes_at_centroid(positions)
+        low, half = low_and_half(positions @ axes)
+        return Frame(np.zeros(d), axes, low + half, filling(_of_one_scale(half, 3)))
+
+    def frame(self, positions, within=None, middle=None):
+        if positions.shape[-1] > 3:
+            return self._map(positions, within, middle)
+        axes = _axes_at_centroid(positions)
+        low, half = low_and_half(positions @ axes)
+        scale = filling(_of_one_scale(half, 3), 1.0 if within is None else within.scale)
+        return Frame(np.zeros_like(low), axes, low + half, scale)
+
+    def _map(self, positions, within, middle):
+        if middle is None and not self.in_one_view(positions):
+            raise ValueError(
+                "With other columns beside longitude and latitude all observations are seen together only where they "
+                'lie within 90 degrees of their middle, and here they do not: take tiles, `strategy="tiled"`.'
+            )
+        axes = _axes_at_centroid(positions) if middle is None else east_north_up(middle[..., :3])
+        low, half = low_and_half(mapped(positions, axes))
+        scale = filling(_of_one_scale(half, 2), 1.0 if within is None else within.scale[1:])
+        return MapFrame(axes, Frame(low, np.eye(low.shape[-1]), half, scale))
+
+    def in_one_view(self, positions):
+        up = positions[..., :3] @ _axes_at_centroid(positions)[:, 2]
+        return positions.shape[-1] == 3 or bool(np.all(up > -1e-12))
 
 
 def coordinates(name: str) -> AbstractCoordinates:
@@ -192,15 +225,19 @@ def coordinates(name: str) -> AbstractCoordinates:
     raise ValueError(f'`coords` must be "planar", "isotropic" or "latlon", got {name!r}.')
 
 
-def _low_and_half(positions):
-    """Lower end and half width of the range of each column; zeros where there are no positions."""
-    if not positions.shape[-2]:
-        return positions.sum(axis=-2), positions.sum(axis=-2)
-    low, high = positions.min(axis=-2), positions.max(axis=-2)
-    return low, half_range(low, high)
+def _axes_at_centroid(positions):
+    """East, north and up at the centroid of `[*contexts n 3 + k]`."""
+    return east_north_up(np.sum(positions[..., :3], axis=-2) / max(positions.shape[-2], 1))
 
 
-def _east_north_up(centroid):
+def _of_one_scale(half, n):
+    """Half widths `[*contexts d]`, those of the first `n` axes the largest of them: zero where that is rounding."""
+    largest = half[..., :n].max(axis=-1, keepdims=True)
+    largest = np.where(largest > 1e-12, largest, 0.0)
+    return np.concatenate([np.broadcast_to(largest, half[..., :n].shape), half[..., n:]], axis=-1)
+
+
+def east_north_up(centroid: np.ndarray) -> np.ndarray:
     """The orthonormal axes at a direction of the sphere, as columns; any axes where there is no direction."""
     length = np.linalg.norm(centroid, axis=-1, keepdims=True)
     far = length > 1e-9

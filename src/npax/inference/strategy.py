@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.spatial import KDTree
 
-from .normalise import HALF_SPAN
+from .frames import HALF_SPAN
 from .tile import SHARE
 
 EXACT_UP_TO = 1500

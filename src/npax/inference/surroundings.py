@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from .frames import half_range
+
 BEYOND = 0.5
 """How far outside the box predictions still hold what they promise, as a share of its half-width."""
 
@@ -13,7 +15,7 @@ class Surroundings:
     """The box of a context and a margin around it.
 
     `low`, `high`: its ends. On the sphere: those of a map, which has true distances and directions from the axis up of
-    `east_north_up [3 3]`, in radians.
+    `east_north_up [3 3]`, in radians; other columns are beside it.
     """
 
     low: np.ndarray
@@ -22,13 +24,13 @@ class Surroundings:
 
     @classmethod
     def of(cls, positions: np.ndarray, east_north_up: np.ndarray | None = None) -> "Surroundings":
-        """The margin is half of the half-width: in the plane of each coordinate by itself, and a coordinate that is
-        constant has no end; on the sphere of the larger."""
+        """The margin is half of the half-width: of each coordinate by itself, on the sphere of the larger; a coordinate
+        that is constant has no end."""
         places = _mapped(positions, east_north_up)
         low, high = places.min(axis=0), places.max(axis=0)
         half = half_range(low, high)
         if east_north_up is not None:
-            half = np.full_like(half, half.max() if half.max() > 1e-12 else 0.0)
+            half[:2] = half[:2].max() if half[:2].max() > 1e-12 else 0.0
         margin = np.where(half > 0, BEYOND * half, np.inf)
         return cls(low - margin, high + margin, east_north_up)
 
@@ -38,16 +40,10 @@ class Surroundings:
         return np.any((places < self.low) | (places > self.high), axis=1)
 
 
-def half_range(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Half of what lies between; zero where that is no more than rounding errors, which are no scale."""
-    half = (high - low) / 2
-    return np.where(half > np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)), half, 0.0)
-
-
 def _mapped(positions, east_north_up):
     if east_north_up is None:
         return positions
-    *flat, up = (positions @ east_north_up).T
-    flat = np.stack(flat, axis=1)
-    length = np.linalg.norm(flat, axis=1, keepdims=True)
-    return flat * (np.arctan2(length, up[:, None]) / np.where(length > 0, length, 1.0))
+    east, north, up = (positions[:, :3] @ east_north_up).T
+    length = np.hypot(east, north)
+    stretch = np.arctan2(length, up) / np.where(length > 0, length, 1.0)
+    return np.column_stack([east * stretch, north * stretch, positions[:, 3:]])

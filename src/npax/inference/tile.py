@@ -19,8 +19,9 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .blend import Blend
 from .cells import Box, Cell, Whole, bisect, known, small, weight
+from .frames import AbstractFrame
 from .neighbours import Neighbours, Remembered
-from .normalise import AbstractCoordinates, Frame, Planar, Unscaled
+from .normalise import AbstractCoordinates, Planar, Unscaled
 from .predict import (
     Context,
     Prediction,
@@ -137,8 +138,8 @@ class Tiled:
         self.model, self.coordinates, self.size, self.progress = model, coordinates, size, progress
         self.columns = x.shape[1]
         self.positions = coordinates.positions(x)
-        self.frame = coordinates.frame(self.positions)
-        to_model(model, self.positions[:0])
+        self.frame = coordinates.space(self.positions)
+        to_model(model, coordinates.frame(self.positions[:0], self.frame)(self.positions[:0]))
         self.points = self.frame(self.positions)
         self.standardise = normalize and of_real_numbers(model.likelihood)  # here: it traces the likelihood
         self.standardiser = standardiser(y, error, self.standardise)
@@ -261,11 +262,11 @@ class Tiled:
         restored = (restore(a, context.standardiser) for a, context in zip(found, contexts, strict=True))
         return batch, side_by_side(restored)
 
-    def around(self, points: np.ndarray) -> tuple[Frame, list[Context]]:
+    def around(self, points: np.ndarray) -> tuple[AbstractFrame, list[Context]]:
         """The observations seen from points `[*cells d]` of `self.frame`, those of each point normalised by
         themselves, and the frames they are in."""
         seen = self.neighbours(points)
-        frame = self.coordinates.frame(self.positions[seen], self.frame)
+        frame = self.coordinates.frame(self.positions[seen], self.frame, self.frame.positions(points))
         xc = to_model(self.model, frame(self.positions[seen]))
         error = None if self.error is None else self.error[seen]
         return frame, contexts(self.model, xc, self.y[seen], error, self.standardise)

@@ -23,6 +23,7 @@ class RoundGaps(AbstractGaps):
     """Round holes of all sizes: around random observations, from the one alone to its `largest` nearest.
 
     The numbers are log-uniform, so gaps are as large beside the spacing of the data in dense and in sparse places.
+    Round they are where the observations fill a box of equal sides (of coordinates of one unit: in that unit).
     Observations of one place are hidden together, and count as one.
 
     **Arguments:** `share`: of the places, hidden in all; `largest`: number of places in a hole.
@@ -37,7 +38,8 @@ class RoundGaps(AbstractGaps):
             raise ValueError(f"`share` must lie between 0 and 1, got {self.share}.")
 
     def draw(self, rng, positions, coordinates):
-        places, at = np.unique(positions, axis=0, return_inverse=True)
+        space = coordinates.space(positions)
+        places, at = np.unique(space(positions), axis=0, return_inverse=True)
         n = len(places)
         tree, hidden = KDTree(places), np.zeros(n, bool)
         while np.count_nonzero(hidden) < max(1, int(self.share * n)):
@@ -67,7 +69,8 @@ class MovedGaps(AbstractGaps):
 
     def draw(self, rng, positions, coordinates):
         at = coordinates.positions(np.asarray(self.at, np.float64))
-        apart = KDTree(at).query(at[:: max(1, len(at) // 1000)], 2)[0][:, 1]
+        space = coordinates.space(positions)
+        apart = KDTree(space(at)).query(space(at[:: max(1, len(at) // 1000)]), 2)[0][:, 1]
         moved = coordinates.moved(at, at[rng.integers(len(at))], positions[rng.integers(len(positions))])
         near = np.median(apart) / 2 if len(at) > 1 else 0.0
-        return KDTree(moved).query(positions, distance_upper_bound=near * (1 + 1e-6) + 1e-12)[0] < np.inf
+        return KDTree(space(moved)).query(space(positions), distance_upper_bound=near * (1 + 1e-6) + 1e-12)[0] < np.inf
