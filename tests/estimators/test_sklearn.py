@@ -22,6 +22,7 @@ from untrained import cnp, untrained
 
 import npax
 from npax.estimators import DroppedRows, Extrapolation
+from npax.inference import Exact, LatLon, Planar
 from npax.training.checkpoint import DamagedFile
 
 EXPECTED_FAILURES = {
@@ -509,14 +510,16 @@ def test_a_region_seen_for_a_while_is_as_its_map_is(small, rng):
     X = np.column_stack([rng.uniform(-1, 1, (80, 2)), rng.uniform(0, 90, 80)])
     y = np.sin(3 * X[:, 0]) + X[:, 2] / 90
     lonlat = X * [0.5 / np.cos(np.radians(60)), 0.5, 1] + [179.9, 60, 0]
-    plane = X * [1, 1, 1.0]
+    positions = LatLon().positions(lonlat)
+    chord, *_, day = LatLon().adapted(positions, y[:, None]).units
+    units = (chord * np.radians(0.5), chord * np.radians(0.5), day)
     found = npax.NeuralProcessRegressor(small, coords="latlon").fit(lonlat, y)
-    expected = npax.NeuralProcessRegressor(small).fit(plane, y)
-    assert found.strategy_ == expected.strategy_ == "exact"
-    for a, b in zip(found.predict(lonlat[:20], True), expected.predict(plane[:20], True), strict=True):
-        assert np.allclose(a, b, atol=0.05)
-    other = npax.NeuralProcessRegressor(small).fit(plane[:, [0, 2, 1]], y).predict(plane[:20][:, [0, 2, 1]])
-    assert np.abs(other - expected.predict(plane[:20])).max() > 0.05
+    expected = Exact(small, X, y[:, None], Planar(units=units))(X[:20])
+    mean, std = found.predict(lonlat[:20], return_std=True)
+    assert found.strategy_ == "exact"
+    assert np.allclose(mean, expected.mean[:, 0], atol=0.05) and np.allclose(std, expected.std()[:, 0], atol=0.05)
+    other = Exact(small, X, y[:, None], Planar(units=(units[0], *units[::-1][:2])))(X[:20])
+    assert np.abs(other.mean - expected.mean).max() > 0.05
 
 
 def test_what_is_kept_does_not_change_with_the_users_array(small, rng):

@@ -13,7 +13,7 @@ from untrained import cnp, untrained
 
 import npax
 from npax.blocks import stack
-from npax.inference import Exact, Tiled, joint_samples, predict
+from npax.inference import Exact, Planar, Tiled, joint_samples, predict
 
 
 @pytest.fixture(scope="session")
@@ -92,8 +92,9 @@ def test_equals_the_model_itself(small, data):
 
 def test_columns_are_served_independently(small, data):
     x, y, xt = data
-    both = Exact(small, x, y)(xt[:5])
-    alone = Exact(small, x, y[:, 1:])(xt[:5])
+    system = Planar().adapted(x, y)  # in units that they share
+    both = Exact(small, x, y, system)(xt[:5])
+    alone = Exact(small, x, y[:, 1:], system)(xt[:5])
     assert np.allclose(both.mean[:, 1:], alone.mean)
     assert not np.allclose(both.mean[:, :1], alone.mean)
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arguments import true_or_false, whole_number
-from ..inference import EXACT_UP_TO, Exact, Tiled, choose, coordinates, tile_reach
+from ..inference import EXACT_UP_TO, Exact, Tiled, adapted, choose, coordinates, known_errors, tile_reach
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -305,7 +305,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _outside(self, X) -> np.ndarray:
         """Which places lie so far outside the observations that intervals are too narrow there, `[n]`."""
-        return self._surroundings.miss(coordinates(self.coords_).positions(X))
+        return self._surroundings.miss(self._system.positions(X))
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(unmasked, (X, *y))
@@ -332,14 +332,18 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise
 
     def _keep(self, X, y, error=None):
+        columns = y.reshape(len(y), -1)
         check_error(self.model_, error, y)
-        refuse_impossible(self.model_.likelihood, y.reshape(len(y), -1))
+        refuse_impossible(self.model_.likelihood, columns)
         system = coordinates(self.coords_)
         positions = system.positions(X)
         self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
         self._in_one_view = not self.normalize or system.in_one_view(positions)
         if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
+            beside = known_errors(self.model_, None if error is None else error.reshape(columns.shape), columns)
+            system = adapted(system, positions, columns, beside, of_real_numbers(self.model_.likelihood))
             self._tile_reach = tile_reach(system.space(positions)(positions), self.tile_size)
+        self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self._predictor(len(X))
         return self
@@ -352,7 +356,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             strategy = together if self._in_one_view else "tiled"
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
-            context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), coordinates(self.coords_)
+            context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), self._system
             error = None if self.error_ is None else self.error_.reshape(len(self.y_), -1)
             options = {"error": error, "progress": self.progress, "normalize": self.normalize}
             self._predictors[strategy] = (

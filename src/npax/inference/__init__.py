@@ -14,6 +14,11 @@ from .normalise import (
     Unscaled as Unscaled,
     coordinates as coordinates,
 )
-from .predict import Exact as Exact, Prediction as Prediction
+from .predict import (
+    Exact as Exact,
+    Prediction as Prediction,
+    adapted as adapted,
+    known_errors as known_errors,
+)
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
 from .tile import Tiled as Tiled

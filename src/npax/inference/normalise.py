@@ -5,6 +5,7 @@ import dataclasses
 
 import numpy as np
 
+from .anisotropy import relative_speeds
 from .frames import AbstractFrame, Frame, MapFrame, filling, low_and_half, mapped
 from .random_effects import random_effects
 from .surroundings import Surroundings
@@ -25,6 +26,13 @@ class AbstractCoordinates(abc.ABC):
     @abc.abstractmethod
     def positions(self, x: np.ndarray) -> np.ndarray:
         """Positions `[n d]` of the rows of `x`. **Raises** `ValueError` for coordinates that cannot be."""
+
+    @abc.abstractmethod
+    def adapted(
+        self, positions: np.ndarray, values: np.ndarray, error: np.ndarray | None = None
+    ) -> "AbstractCoordinates":
+        """The same with units in which `values [n dy]` at `positions [n p]`, of known standard errors if any, vary as
+        fast along one coordinate as along another (`relative_speeds`), where units are not known to be alike."""
 
     @abc.abstractmethod
     def space(self, positions: np.ndarray) -> Frame:
@@ -56,19 +64,18 @@ class AbstractCoordinates(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Planar(AbstractCoordinates):
-    """Any columns of numbers, each with a unit of its own: each is centred and scaled by itself.
+    """Any columns of numbers, each with a unit of its own: each is centred and scaled by itself, until `adapted`.
 
     Differences matter and origins do not, so coordinates of 1e9 with differences of 1 are as good as any.
     A column that is constant in the context, but for rounding errors, is centred and keeps its unit; in a part of the
     observations, the scale that it has in all of them.
 
     `isotropic`: columns of one unit, such as the metres of a map, are all scaled alike, so that distances keep their
-    ratios. The better choice where a function varies as much along one axis as along the others and the observations
-    fill a long region: on one four times as long as wide predictions have a tenth less error (the shipped model, an
-    exponential covariance); where it varies unlike along the axes, as much more.
+    ratios. `units`: by what they are multiplied to have one, if anything.
     """
 
     isotropic: bool = False
+    units: tuple[float, ...] | None = None
 
     def positions(self, x):
         return x
@@ -79,13 +86,20 @@ class Planar(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions + (end - start)
 
+    def adapted(self, positions, values, error=None):
+        if self.isotropic or self.units is not None:
+            return self
+        groups = [(column,) for column in range(positions.shape[1])]
+        return dataclasses.replace(self, units=_one_unit(self.space(positions), positions, values, error, groups))
+
     def space(self, positions):
         return self.frame(positions)
 
     def frame(self, positions, within=None, middle=None):
         low, half = low_and_half(positions)
-        span = np.broadcast_to(half.max(axis=-1, keepdims=True, initial=0.0), half.shape) if self.isotropic else half
-        return Frame(low, np.eye(positions.shape[-1]), half, filling(span, 1.0 if within is None else within.scale))
+        known = None if within is None else within.scale
+        units = np.ones(half.shape[-1]) if self.isotropic and self.units is None else self.units
+        return Frame(low, np.eye(positions.shape[-1]), half, _scale(half, units, known))
 
     def in_one_view(self, positions):
         return True
@@ -106,6 +120,9 @@ class Lattice(AbstractCoordinates):
 
     def moved(self, positions, start, end):
         return positions + (end - start)
+
+    def adapted(self, positions, values, error=None):
+        return self
 
     def space(self, positions):
         return self.frame(positions)
@@ -136,6 +153,9 @@ class Unscaled(AbstractCoordinates):
     def moved(self, positions, start, end):
         return self.of.moved(positions, start, end)
 
+    def adapted(self, positions, values, error=None):
+        return self
+
     def space(self, positions):
         return self.frame(positions)
 
@@ -157,7 +177,11 @@ class LatLon(AbstractCoordinates):
     local patch lies flat in its first two coordinates, and has one scale for all axes of the sphere: distances keep
     their ratios. With other columns, for which the models' three coordinates leave no room beside a third axis, it is a
     map around the middle (`MapFrame`), of observations within 90 degrees of it; a tile may hear of some farther away.
+
+    `units`: by what positions are multiplied to have one unit, those on the sphere by one number.
     """
+
+    units: tuple[float, ...] | None = None
 
     def positions(self, x):
         if x.shape[1] < 2:
@@ -176,6 +200,12 @@ class LatLon(AbstractCoordinates):
         sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
         return np.concatenate([sphere, x[:, 2:]], axis=1)
 
+    def adapted(self, positions, values, error=None):
+        if positions.shape[1] == 3 or self.units is not None:
+            return self
+        groups = [(0, 1, 2), *((column,) for column in range(3, positions.shape[1]))]
+        return dataclasses.replace(self, units=_one_unit(self.space(positions), positions, values, error, groups))
+
     def surroundings(self, positions):
         return Surroundings.of(positions, east_north_up(positions[:, :3].sum(axis=0)))
 
@@ -187,7 +217,7 @@ class LatLon(AbstractCoordinates):
         axes, d = np.eye(positions.shape[-1]), positions.shape[-1]
         axes[:3, :3] = _axes_at_centroid(positions)
         low, half = low_and_half(positions @ axes)
-        return Frame(np.zeros(d), axes, low + half, filling(_of_one_scale(half, 3)))
+        return Frame(np.zeros(d), axes, low + half, _scale(_of_one_scale(half, 3), self.units))
 
     def frame(self, positions, within=None, middle=None):
         if positions.shape[-1] > 3:
@@ -205,7 +235,8 @@ class LatLon(AbstractCoordinates):
             )
         axes = _axes_at_centroid(positions) if middle is None else east_north_up(middle[..., :3])
         low, half = low_and_half(mapped(positions, axes))
-        scale = filling(_of_one_scale(half, 2), 1.0 if within is None else within.scale[1:])
+        units = None if self.units is None else self.units[1:]
+        scale = _scale(_of_one_scale(half, 2), units, None if within is None else within.scale[1:])
         return MapFrame(axes, Frame(low, np.eye(low.shape[-1]), half, scale))
 
     def in_one_view(self, positions):
@@ -223,6 +254,20 @@ def coordinates(name: str) -> AbstractCoordinates:
         case "latlon":
             return LatLon()
     raise ValueError(f'`coords` must be "planar", "isotropic" or "latlon", got {name!r}.')
+
+
+def _one_unit(space, positions, values, error, groups):
+    return tuple(relative_speeds(space(positions), values, error, groups) * space.scale)
+
+
+def _scale(half, units, otherwise=None):
+    """The scale that brings columns of the half widths `[*contexts d]` to [-2, 2], each by itself, or where `units` are
+    given the widest in them; `otherwise` what does not vary."""
+    otherwise = 1.0 if otherwise is None else otherwise
+    if units is None:
+        return filling(half, otherwise)
+    widest = (half * units).max(axis=-1, keepdims=True, initial=0.0)
+    return np.where(widest > 0, filling(widest) * units, otherwise)
 
 
 def _axes_at_centroid(positions):

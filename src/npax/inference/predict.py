@@ -110,12 +110,13 @@ class Exact:
         coordinates = coordinates if normalize else Unscaled(coordinates)
         x, y = observations(x, y)
         error = known_errors(model, error, y)
-        self.model, self.coordinates, self.progress = model, coordinates, progress
         self.columns, self.dy = x.shape[1], y.shape[1]
         positions = coordinates.positions(x)
+        standardise = normalize and of_real_numbers(model.likelihood)
+        coordinates = adapted(coordinates, positions, y, error, standardise)
+        self.model, self.coordinates, self.progress = model, coordinates, progress
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
-        standardise = normalize and of_real_numbers(model.likelihood)
         self.contexts = contexts(model, xc, y, error, standardise)
         self._lock, self._kept = Lock(), {}
 
@@ -244,6 +245,18 @@ def standardiser(y: np.ndarray, error: np.ndarray | None, standardise: bool) -> 
     """What brings values `[*contexts n dy]` of known standard errors, if any, to the model's unit, or leaves them as
     they are."""
     return Standardiser.of(y, error) if standardise else Standardiser.none(y)
+
+
+def adapted(
+    coordinates: AbstractCoordinates, positions: np.ndarray, y: np.ndarray, error: np.ndarray | None, standardise: bool
+) -> AbstractCoordinates:
+    """Coordinates with units by what is observed at `positions [n p]`, but for what has next to no say."""
+    s = standardiser(y, error, standardise)
+    if error is None:
+        return coordinates.adapted(positions, s(y))
+    error = s.scaled(error).astype(float)
+    heard = _has_a_say(error, np.ones(len(error), bool))
+    return coordinates.adapted(positions[heard], s(y)[heard], error[heard])
 
 
 def padded(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

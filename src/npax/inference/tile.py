@@ -19,12 +19,13 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .blend import Blend
 from .cells import Box, Cell, Whole, bisect, known, small, weight
-from .frames import AbstractFrame
+from .frames import AbstractFrame, Frame
 from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Planar, Unscaled
 from .predict import (
     Context,
     Prediction,
+    adapted,
     checked_targets,
     contexts,
     grouped,
@@ -135,18 +136,22 @@ class Tiled:
         if not len(x):
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
         coordinates = coordinates if normalize else Unscaled(coordinates)
-        self.model, self.coordinates, self.size, self.progress = model, coordinates, size, progress
         self.columns = x.shape[1]
         self.positions = coordinates.positions(x)
-        self.frame = coordinates.space(self.positions)
-        to_model(model, coordinates.frame(self.positions[:0], self.frame)(self.positions[:0]))
-        self.points = self.frame(self.positions)
+        nowhere = self.positions[:1]
+        to_model(model, coordinates.frame(nowhere)(nowhere))
         self.standardise = normalize and of_real_numbers(model.likelihood)  # here: it traces the likelihood
         self.standardiser = standardiser(y, error, self.standardise)
         self.y = self.standardiser(y)
         self.error = None if error is None else error / self.standardiser.std
-        self.trend = _trend(self.points, self.y, self.error) if self.standardise and len(x) >= TREND * size else None
-        self.y = self.y - self._trend_at(self.positions)
+        self.model, self.size, self.progress = model, size, progress
+        self.trend = None
+        if self.standardise and len(x) >= TREND * size:
+            self.trend = _Trend(coordinates.space(self.positions), self.positions, self.y, self.error)
+            self.y = self.y - self.trend(self.positions)
+        self.coordinates = adapted(coordinates, self.positions, self.y, self.error, self.standardise)
+        self.frame = self.coordinates.space(self.positions)
+        self.points = self.frame(self.positions)
         grouped(model, self.y)
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         self.ends = low - BEYOND * (high - low), high + BEYOND * (high - low)
@@ -170,7 +175,7 @@ class Tiled:
         return self.standardiser(y) - self._trend_at(self.coordinates.positions(x))
 
     def _trend_at(self, positions):
-        return 0.0 if self.trend is None else self.trend(self.frame(positions))
+        return 0.0 if self.trend is None else self.trend(positions)
 
     def _blocks(self, positions) -> Iterator[np.ndarray]:
         """Indices of targets that are answered together: neighbours, since every block conditions its cells anew."""
@@ -272,11 +277,16 @@ class Tiled:
         return frame, contexts(self.model, xc, self.y[seen], error, self.standardise)
 
 
-def _trend(points, y, error):
+class _Trend:
     """The trend of standardised values; of a column that it meets but for rounding errors, which are no scale: zero."""
-    trend = Trend(points, y, error)
-    trend.weights[:, (y - trend(points)).std(axis=0) < 1e-12] = 0.0
-    return trend
+
+    def __init__(self, frame: Frame, positions: np.ndarray, y: np.ndarray, error: np.ndarray | None):
+        points = frame(positions)
+        self.frame, self.trend = frame, Trend(points, y, error)
+        self.trend.weights[:, (y - self.trend(points)).std(axis=0) < 1e-12] = 0.0
+
+    def __call__(self, positions: np.ndarray) -> np.ndarray:
+        return self.trend(self.frame(positions))
 
 
 def _evened(cells, together, seen):

@@ -1,0 +1,126 @@
+"""How much faster a function varies along some coordinates than along others."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial import KDTree
+
+BLOCKS, SIZE = 48, 48
+"""Blocks of neighbouring observations that are looked at, at most, and observations in each."""
+COVERED = 4
+"""How many times an observation is looked at, where there are few."""
+EVERY = (1, 4, 16)
+"""How many times as many are around a centre as there are in a block, for a third of the blocks each."""
+OF = 50_000
+"""Observations that blocks are taken from, at most."""
+ROUNDS = 3
+"""How often blocks are chosen anew, each time by the distances found before."""
+STARTS = ((0.0, 0.1), (0.0, 1.0), (1.5, 1.0), (-1.0, 0.3))
+"""Logarithms of inverse length scales, in half-widths of half the box, and variances of noise to begin from."""
+LARGEST = 4.0
+"""Logarithm of the largest factor between a coordinate and the mean of all: beyond it is as good as without effect."""
+NUGGET = 1e-6
+"""The least variance of noise, beside that of the function."""
+STEP = 1 / 16
+"""What logarithms are rounded to: a sixteenth does not matter, and rounding errors of the observations shall not."""
+FEWEST = 5
+"""Observations below which coordinates are left as they are."""
+
+
+def relative_speeds(
+    points: np.ndarray, values: np.ndarray, error: np.ndarray | None, groups: Sequence[Sequence[int]]
+) -> np.ndarray:
+    r"""Factors `[d]`, the largest 1, by which coordinates are to be multiplied lest values vary faster along one than
+    along another. Those of a group, such as the axes of a map, have one factor.
+
+    The inverse length scales $s$ of greatest likelihood, up to a factor, of a Gaussian process with the covariance of
+    Matern 3/2, $k(x, x') = (1 + \sqrt 3 r) e^{-\sqrt 3 r}$, $r = |s \circ (x - x')|$, and noise. Blocks of neighbours
+    are taken to be independent, each with a mean and a variance of its own, which are maximised over: for $m$
+    observations $y$ the logarithm is $-\tfrac12 ((m - 1) \log y^\top P y + \log |K| + \log 1^\top K^{-1} 1)$, where $P
+    = K^{-1} - K^{-1} 1 1^\top K^{-1} / 1^\top K^{-1} 1$. Neighbours are those by the distances that are found, in a
+    few rounds. A normal prior of standard deviation 1 on the logarithms of the factors keeps them alike where
+    observations say little.
+
+    **Arguments:** `points [n d]`, in [-2, 2]; `values [n dy]`, all of which have the same factors, and their known
+    standard errors, if any. The order of the observations does not matter. **Cost:** some tenths of a second, for any
+    number of observations.
+    """
+    n, d = points.shape
+    if n < FEWEST or len(groups) == 1:
+        return np.ones(d)
+    member = np.zeros((len(groups), d))
+    for row, columns in zip(member, groups, strict=True):
+        row[list(columns)] = 1.0
+    rng = np.random.default_rng(0)
+    some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
+    points, values = points[some], values[some]
+    known = np.zeros_like(values) if error is None else np.minimum(error[some], 1e6)
+    size = min(SIZE, n)
+    blocks = min(BLOCKS, -(-COVERED * n // size))
+    centres = points[rng.integers(len(points), size=blocks)]
+    weight = min(1.0, n / (blocks * size))  # where blocks overlap, observations count several times
+    starts = [np.append(np.full(len(groups), speed), np.log(noise)) for speed, noise in STARTS]
+    bounds = [(-8.0, 8.0)] * len(groups) + [(-10.0, 3.0)]
+    for _ in range(ROUNDS):
+        scale = np.exp(_apart(starts[0])) @ member
+        seen = _blocks(points * scale, centres * scale, size)
+        squares = np.stack([_squares(points[seen][..., list(columns)]) for columns in groups])
+        block = squares, values[seen], np.square(known[seen]), weight
+        options: Any = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": 30, "ftol": 1e-6}}
+        found = [minimize(_loss, start, block, **options) for start in starts]
+        starts = [min(found, key=lambda result: result.fun).x]
+    logarithms = np.round(_apart(starts[0]) / STEP) * STEP
+    return np.exp(logarithms - logarithms.max()) @ member
+
+
+def _blocks(points, centres, size):
+    """Indices `[blocks size]` of the nearest around each centre, and of every fourth, every sixteenth of more of them:
+    beside noise the nearest alone say little."""
+    tree = KDTree(points)
+    parts = np.array_split(centres, len(EVERY))
+    return np.concatenate([_every(tree, part, size, every) for part, every in zip(parts, EVERY, strict=True)])
+
+
+def _every(tree, centres, size, every):
+    reach = min(size * every, tree.n)
+    return tree.query(centres, reach)[1].reshape(len(centres), reach)[:, np.linspace(0, reach - 1, size).astype(int)]
+
+
+def _apart(guess):
+    """Logarithms of the factors, their mean zero."""
+    return np.clip(guess[:-1] - guess[:-1].mean(), -LARGEST, LARGEST)
+
+
+def _squares(x):
+    """Squared distances within each block, `[blocks m m]`."""
+    return np.square(x[:, :, None] - x[:, None]).sum(axis=-1)
+
+
+def _loss(guess, squares, values, known, weight):
+    """The negative logarithm of the likelihood and the prior, and its gradient in `guess`: logarithms of the speeds of
+    each group and of the variance of the noise.
+
+    `squares [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as these."""
+    speeds, noise = guess[:-1], np.exp(guess[-1])
+    weighted = np.exp(2 * speeds)[:, None, None, None] * squares
+    r = np.sqrt(3 * weighted.sum(axis=0))
+    decay = np.exp(-r)
+    k, (m, dy) = (1 + r) * decay, values.shape[1:]
+    total, slopes = 0.0, np.zeros_like(guess)
+    for y, beside in zip(np.moveaxis(values, 2, 0), np.moveaxis(known, 2, 0), strict=True):
+        matrix = k + (noise + NUGGET + beside)[..., None] * np.eye(m)
+        inverse = np.linalg.inv(matrix)
+        of_one = inverse.sum(axis=2)
+        one = of_one.sum(axis=1)
+        p = inverse - of_one[:, :, None] * of_one[:, None] / one[:, None, None]
+        py = np.einsum("bij,bj->bi", p, y)
+        rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
+        total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
+        g = p - (m - 1) * py[:, :, None] * py[:, None] / rest[:, None, None]  # twice the slope in the matrix
+        slopes[:-1] -= 3 / 2 * np.einsum("bij,gbij->g", g * decay, weighted)
+        slopes[-1] += noise / 2 * np.trace(g, axis1=1, axis2=2).sum()
+    apart = speeds - speeds.mean()
+    prior = np.append(apart, 0.0)
+    return weight * total / dy + np.sum(apart**2) / 2, weight * slopes / dy + prior

@@ -1,0 +1,102 @@
+"""How much faster a function varies along some coordinates than along others."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.optimize import check_grad
+
+from npax.inference import Exact, LatLon, Planar, Tiled, anisotropy
+from npax.inference.anisotropy import relative_speeds
+from npax.serialise import load
+
+
+def field(rng, x, speeds, noise=0.1):
+    """Of a Gaussian process with Matern 3/2 covariance, seen with noise."""
+    r = np.sqrt(3 * np.square((x[:, None] - x) * speeds).sum(axis=-1))
+    root = np.linalg.cholesky((1 + r) * np.exp(-r) + 1e-9 * np.eye(len(x)))
+    return root @ rng.normal(size=(len(x), 1)) + noise * rng.normal(size=(len(x), 1))
+
+
+def groups(d):
+    return [(i,) for i in range(d)]
+
+
+@pytest.mark.parametrize("speeds", [(1.0, 1.0), (0.2, 2.0), (3.0, 1.0, 0.3)])
+@pytest.mark.parametrize("noise", [0.1, 0.7])
+def test_the_speeds_of_a_field_are_found(speeds, noise, rng):
+    speeds = np.array(speeds)
+    x = rng.uniform(-2, 2, (1200, len(speeds)))
+    found = relative_speeds(x, field(rng, x, speeds, noise), None, groups(len(speeds)))
+    assert found.max() == 1 and np.allclose(np.log(found), np.log(speeds / speeds.max()), atol=0.6)
+
+
+def test_the_slope_of_the_likelihood(rng):
+    x, y = rng.normal(size=(3, 12, 2)), rng.normal(size=(3, 12, 2))
+    squares = np.stack([anisotropy._squares(x[..., [i]]) for i in range(2)])
+    block = squares, y, rng.uniform(size=y.shape), 0.7
+    for guess in rng.normal(size=(3, 3)):
+        assert (
+            check_grad(lambda g: anisotropy._loss(g, *block)[0], lambda g: anisotropy._loss(g, *block)[1], guess) < 1e-5
+        )
+
+
+def test_the_likelihood_is_that_of_the_differences(rng):
+    """Integrated over the mean and maximised over the variance, up to a constant: of contrasts, by a normal density."""
+    x, y, noise = rng.normal(size=(1, 9, 1)), rng.normal(size=(1, 9, 1)), 0.3
+    contrasts = np.linalg.qr(np.column_stack([np.ones(9), rng.normal(size=(9, 8))]))[0][:, 1:].T
+
+    def expected(speed):
+        r = np.sqrt(3) * np.exp(speed) * np.abs(x[0] - x[0].T)
+        k = contrasts @ ((1 + r) * np.exp(-r) + (noise + anisotropy.NUGGET) * np.eye(9)) @ contrasts.T
+        z = contrasts @ y[0]
+        return 4 * np.log(z.T @ np.linalg.solve(k, z)).item() + np.linalg.slogdet(k)[1] / 2
+
+    def found(speed):
+        squares = anisotropy._squares(x)[None]
+        return anisotropy._loss(np.array([speed, np.log(noise)]), squares, y, np.zeros_like(y), 1.0)[0]
+
+    assert found(1.0) - found(-0.5) == pytest.approx(expected(1.0) - expected(-0.5))
+
+
+@given(st.integers(0, 30), st.integers(2, 3), st.integers(0, 100))
+@settings(deadline=None, max_examples=25)
+def test_any_observations_have_finite_speeds(n, d, seed):
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(-2, 3, (n, d)).astype(float), rng.integers(0, 2, (n, 1)).astype(float)
+    for values, error in ((y, None), (0 * y, None), (y, 1e6 * np.ones_like(y))):
+        found = relative_speeds(x, values, error, groups(d))
+        assert np.isfinite(found).all() and found.max() == 1 and found.min() > 0
+
+
+def test_the_order_of_observations_does_not_matter(rng):
+    x = rng.uniform(-2, 2, (300, 2))
+    y, order = field(rng, x, [1.0, 4.0]), rng.permutation(300)
+    assert np.array_equal(relative_speeds(x, y, None, groups(2)), relative_speeds(x[order], y[order], None, groups(2)))
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_units_are_found_whatever_the_columns_come_in(scale, rng):
+    x = rng.uniform(-2, 2, (300, 2))
+    y = field(rng, x, [0.3, 2.0])
+    plain, other = (
+        np.array(Planar().adapted(x * unit, y).units) for unit in (np.ones(2), np.array([scale, 1 / scale]))
+    )
+    assert np.allclose(other * [scale, 1 / scale], plain)
+    system = Planar().adapted(x, y)
+    assert system.adapted(x, -y) is system and Planar(isotropic=True).adapted(x, y) == Planar(isotropic=True)
+    assert LatLon().adapted(LatLon().positions(x), y) == LatLon()
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_a_column_that_says_nothing_costs_little(kind, rng):
+    """The shipped model beside a second column without effect, and one that is scaled by itself."""
+    model = load("gp-universal")
+    x, xt = rng.uniform(-2, 2, (200, 2)), rng.uniform(-2, 2, (200, 2))
+    every = np.sin(3 * np.concatenate([x, xt])[:, :1])
+    y = every[:200] + 0.1 * rng.normal(size=(200, 1))
+
+    def rmse(x, xt, system=Planar()):  # noqa: B008
+        return np.sqrt(np.mean(np.square(kind(model, x, y, system)(xt).mean - every[200:])))
+
+    with_it, fixed = rmse(x, xt), rmse(x, xt, Planar(units=(1.0, 1.0)))
+    assert with_it < 1.5 * rmse(x[:, :1], xt[:, :1]) and with_it < 0.7 * fixed
