@@ -1,7 +1,6 @@
 """How much faster a function varies along some coordinates than along others."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -9,7 +8,7 @@ from scipy.spatial import KDTree
 
 BLOCKS, SIZE = 48, 48
 """Blocks of neighbouring observations that are looked at, at most, and observations in each."""
-COVERED = 4
+COVERED = 2
 """How many times an observation is looked at, where there are few."""
 EVERY = (1, 4, 16)
 """How many times as many are around a centre as there are in a block, for a third of the blocks each."""
@@ -17,8 +16,10 @@ OF = 50_000
 """Observations that blocks are taken from, at most."""
 ROUNDS = 3
 """How often blocks are chosen anew, each time by the distances found before."""
-STARTS = ((0.0, 0.1), (0.0, 1.0), (1.5, 1.0), (-1.0, 0.3))
-"""Logarithms of inverse length scales, in half-widths of half the box, and variances of noise to begin from."""
+STARTS = tuple((speed, noise) for speed in (-1.0, 0.0, 1.0, 2.0) for noise in (0.03, 0.3, 2.0))
+"""Logarithms of inverse length scales and variances of noise: the likeliest of these is where the search begins."""
+SETTLED = 0.2
+"""A change of the logarithms below which blocks are not chosen anew."""
 LARGEST = 4.0
 """Logarithm of the largest factor between a coordinate and the mean of all: beyond it is as good as without effect."""
 NUGGET = 1e-6
@@ -63,15 +64,19 @@ def relative_speeds(
     weight = min(1.0, n / (blocks * size))  # where blocks overlap, observations count several times
     starts = [np.append(np.full(len(groups), speed), np.log(noise)) for speed, noise in STARTS]
     bounds = [(-8.0, 8.0)] * len(groups) + [(-10.0, 3.0)]
+    logarithms = np.zeros(len(groups))
     for _ in range(ROUNDS):
-        scale = np.exp(_apart(starts[0])) @ member
+        scale = np.exp(logarithms) @ member
         seen = _blocks(points * scale, centres * scale, size)
         squares = np.stack([_squares(points[seen][..., list(columns)]) for columns in groups])
         block = squares, values[seen], np.square(known[seen]), weight
-        options: Any = {"jac": True, "method": "L-BFGS-B", "bounds": bounds, "options": {"maxiter": 30, "ftol": 1e-6}}
-        found = [minimize(_loss, start, block, **options) for start in starts]
-        starts = [min(found, key=lambda result: result.fun).x]
-    logarithms = np.round(_apart(starts[0]) / STEP) * STEP
+        start = min(starts, key=lambda guess: _loss(guess, *block)[0])
+        options = {"maxiter": 30, "ftol": 1e-5}
+        found = minimize(_loss, start, block, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+        before, logarithms, starts = logarithms, _apart(found), [found]
+        if np.abs(logarithms - before).max() < SETTLED:
+            break
+    logarithms = np.round(logarithms / STEP) * STEP
     return np.exp(logarithms - logarithms.max()) @ member
 
 

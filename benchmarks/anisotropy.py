@@ -1,0 +1,158 @@
+"""Coordinates along which a function varies unlike: what it is worth to find out before the network looks.
+
+    python benchmarks/anisotropy.py --argo ../shared/data/argo2016.npz
+
+Matern 3/2 fields of variance 1, observed with noise at uniform places of [-2, 2]^d: with one length scale for all
+coordinates, one of its own for each (log-uniform from 0.3 to 3), or the same and one coordinate without effect; and on
+the globe during a year. CRPS of the noiseless field at 500 other places above that of the Gaussian process that knows
+kernel and noise: with the units that `npax.inference.anisotropy` finds, as the estimator does, and with each coordinate
+scaled by itself. `--argo`: temperatures at 100 dbar with longitude, latitude and day, and without the day (the split of
+`npax demo`). Writes `results/anisotropy.md` and `.json`.
+"""
+
+import argparse
+import dataclasses
+import warnings
+from pathlib import Path
+
+import numpy as np
+from _report import circumstances, table, write_json, write_markdown
+from scipy.linalg import cho_factor, cho_solve, cholesky
+from scipy.spatial.distance import cdist
+
+from npax.data import argo
+from npax.inference import Exact, LatLon, Planar, Tiled
+from npax.metrics import score_report
+from npax.serialise import load
+
+TARGETS = 500
+PLANES = [(d, n, noise) for d in (2, 3) for n in (40, 200, 2000) for noise in (0.1, 1.0)]
+KINDS = ("alike", "unlike", "one without effect")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fields", type=int, default=12, help="of each kind")
+    parser.add_argument("--argo", type=Path, help="argo2016.npz, which has the days")
+    options = parser.parse_args()
+    model = load("gp-universal")
+    rows = []
+    for d, n, noise in PLANES:
+        for kind in KINDS:
+            found = [_plane(model, seed, d, n, noise, kind) for seed in range(options.fields)]
+            rows.append({"places": f"{n:,} in {d}-D", "noise": noise, "lengths": kind, **_row(found)})
+            print(rows[-1], flush=True)
+    for n, space, days in ((200, 0.6, 120.0), (4000, 0.3, 60.0)):
+        found = [_globe(model, seed, n, space, days) for seed in range(options.fields // 3)]
+        rows.append({"places": f"{n:,} on the globe in a year", "noise": 0.3, "lengths": "unlike", **_row(found)})
+        print(rows[-1], flush=True)
+    real = _argo(model, options.argo) if options.argo else []
+    about = circumstances()
+    write_json("anisotropy", {"about": about, "rows": rows, "argo": real})
+    write_markdown("anisotropy", "Functions that vary unlike along coordinates", _text(rows, real), about)
+
+
+def _plane(model, seed, d, n, noise, kind):
+    rng = np.random.default_rng(seed)
+    lengths = np.exp(rng.uniform(np.log(0.3), np.log(3.0), d if kind != "alike" else 1)) * np.ones(d)
+    if kind == "one without effect":
+        lengths[rng.integers(d)] = np.inf
+    x = rng.uniform(-2, 2, (n + TARGETS, d))
+    return _scored(model, rng, x, x / lengths, noise, Planar())
+
+
+def _globe(model, seed, n, space, days):
+    """Length scales in radii of the globe and in days."""
+    rng = np.random.default_rng(seed)
+    m = n + TARGETS
+    north = np.degrees(np.arcsin(rng.uniform(-1, 1, m)))
+    x = np.column_stack([rng.uniform(-180, 180, m), north, rng.uniform(0, 365, m)])
+    return _scored(model, rng, x, LatLon().positions(x) / [space, space, space, days], 0.3, LatLon())
+
+
+def _scored(model, rng, x, seen, noise, system):
+    """CRPS of a field with unit length scales at places `seen [n + TARGETS p]`: the best, then pairs of `Exact` (NaN on
+    the globe) and `Tiled`, with units found and each coordinate scaled by itself."""
+    n = len(x) - TARGETS
+    k = _matern(cdist(seen, seen))
+    field = cholesky(k + 1e-8 * np.eye(len(k)), lower=True) @ rng.normal(size=len(k))
+    y, truth = field[:n] + noise * rng.normal(size=n), field[n:]
+    known = cho_factor(k[:n, :n] + noise**2 * np.eye(n))
+    across = k[n:, :n]
+    variance = 1 - np.einsum("ij,ji->i", across, cho_solve(known, across.T))
+    scores = [score_report(truth, across @ cho_solve(known, y), np.sqrt(np.maximum(variance, 1e-12)))["crps"]]
+    for way in (system, _each_by_itself(system, x[:n])):
+        for kind in (Exact, Tiled):
+            if kind is Exact and isinstance(system, LatLon):
+                scores.append(np.nan)
+                continue
+            found = kind(model, x[:n], y[:, None], way)(x[n:])
+            scores.append(score_report(truth, found.mean[:, 0], found.std(include_noise=False)[:, 0])["crps"])
+    return scores
+
+
+def _matern(r):
+    return (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r)
+
+
+def _each_by_itself(system, x):
+    return dataclasses.replace(system, units=tuple(system.space(system.positions(x)).scale))
+
+
+def _row(found):
+    best, *others = np.mean(found, axis=0)
+    return {"best": best, "above": [other / best - 1 for other in others]}
+
+
+def _argo(model, path):
+    lon, lat, temp = argo()
+    with np.load(path) as file:
+        day = file["day"].astype(float)
+    order = np.random.default_rng(0).permutation(len(temp))
+    held_out = np.arange(len(temp)) < round(0.1 * len(temp))
+    places, y = np.column_stack([lon, lat, day])[order], temp[order, None]
+    by_itself = _each_by_itself(LatLon(), places[~held_out])
+    rows = []
+    for name, columns, system in (
+        ("longitude, latitude", 2, LatLon()),
+        ("and day", 3, LatLon()),
+        ("and day, scaled by itself", 3, by_itself),
+    ):
+        x = places[:, :columns]
+        found = Tiled(model, x[~held_out], y[~held_out], system, size=64)(x[held_out])
+        rows.append({"coordinates": name, **score_report(y[held_out], found.mean, found.std())})
+        print(rows[-1], flush=True)
+    return rows
+
+
+def _text(rows, real):
+    def shown(above):
+        exact, tiled = (f"{100 * a:.1f} %" if np.isfinite(a) else "" for a in above)
+        return exact, tiled
+
+    headings = ["observations", "noise", "length scales", "best CRPS"]
+    headings += ["units found: at once", "in tiles", "each by itself: at once", "in tiles"]
+    fields = table(
+        headings,
+        [
+            [
+                r["places"],
+                f"{r['noise']:g}",
+                r["lengths"],
+                f"{r['best']:.3f}",
+                *shown(r["above"][:2]),
+                *shown(r["above"][2:]),
+            ]
+            for r in rows
+        ],
+    )
+    text = f"CRPS of the noiseless field above the best.\n\n{fields}\n"
+    if real:
+        scores = [[r["coordinates"], *(f"{r[s]:.3f}" for s in ("rmse", "crps", "coverage"))] for r in real]
+        text += f"\n## Argo\n\n{table(['coordinates', 'RMSE', 'CRPS', '95 % coverage'], scores)}\n"
+    return text
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main()
