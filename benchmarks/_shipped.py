@@ -45,6 +45,24 @@ def prior_answers() -> str:
     return table(["observations", "noise", *(f"{name}: the prior, npax" for name in header)], rows)
 
 
+def anisotropy() -> str:
+    rows = []
+    for row in _read("anisotropy")["rows"]:
+        if row["noise"] == 1 or row["places"].startswith("40 "):
+            continue
+        cells = ["" if value is None else f"{_percent(value)} %" for value in row["above"]]
+        pairs = [", ".join(filter(None, cells[i : i + 2])) for i in (0, 2)]
+        rows.append([row["places"], row["lengths"], *pairs])
+    return table(["observations", "length scales", "units found", "each coordinate scaled by itself"], rows)
+
+
+def argo_days() -> str:
+    found = _read("anisotropy")["argo"]
+    rows = [[row["coordinates"], *(f"{row[s]:.3f}" for s in ("rmse", "crps"))] for row in found]
+    rows = [[*cells, f"{_percent(row['coverage'])} %"] for cells, row in zip(rows, found, strict=True)]
+    return table(["coordinates", "RMSE", "CRPS", "95 % coverage"], rows)
+
+
 def known_errors() -> str:
     rows = []
     for row in _read("known_errors")["rows"]:
@@ -117,6 +135,8 @@ TABLES = {
     "field-itself": field_itself,
     "prior-answers": prior_answers,
     "gaps": gaps,
+    "anisotropy": anisotropy,
+    "argo-days": argo_days,
     "known-errors": known_errors,
     "papers-tasks": papers_tasks,
     "strategies": strategies,

@@ -71,8 +71,9 @@ def interpolate(
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude and latitude first,
       others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
       (`coords="planar"`, and beside longitude and latitude): their unit is no matter there.
-    - `y`: the name or names of what is predicted, each by itself, from the places where all of them are known (name
-      them one by one where their gaps differ); a DataArray needs none.
+    - `y`: the name or names of what is predicted, each by itself (but for the units of coordinates, which they share),
+      from the places where all of them are known (name them one by one where their gaps differ); a DataArray needs
+      none.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
       is known; see `NeuralProcessRegressor.fit`.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them

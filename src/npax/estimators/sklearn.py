@@ -47,10 +47,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Arguments:**
 
     - `model`: the name of a pretrained model (`npax.pretrained()`), the path of a saved one, or the model itself.
-    - `coords`: `"planar"`, columns of numbers, each scaled by itself; `"isotropic"`, columns of one unit, such as the
-      metres of a map, all scaled alike; or `"latlon"`, longitude and latitude in degrees (in this order, any wrap), on
-      the sphere, and after them others (depth, time), each scaled by itself. With others all observations are seen
-      together only where they lie within 90 degrees of their middle, and `"auto"` takes tiles elsewhere.
+    - `coords`: `"planar"`, columns of numbers, each of a unit of its own; `"isotropic"`, columns of one unit, such as
+      the metres of a map, all scaled alike; or `"latlon"`, longitude and latitude in degrees (in this order, any wrap),
+      on the sphere, and after them others of units of their own (depth, time). Units of their own are brought to those
+      in which all that is observed varies alike along each coordinate, by the length scales of greatest likelihood
+      (`npax.inference.anisotropy`). With others beside the sphere all observations are seen together only where they
+      lie within 90 degrees of their middle, and `"auto"` takes tiles elsewhere.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -72,7 +74,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     the latest prediction (before the first, what it would be for as many targets as observations).
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
-    each column predicted by itself where the model has one. Any finite values of `y` will do: predictions for `c y`
+    each column predicted by itself where the model has one (but for the units of coordinates, which they share; predict
+    one by one what varies unlike along coordinates). Any finite values of `y` will do: predictions for `c y`
     are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single one, has no scale of its own:
     its unit is kept, as though deviations of about 1 were usual, by either strategy; `fit` warns of it.
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial import KDTree
+from scipy.special import expit
 
 BLOCKS, SIZE = 48, 48
 """Blocks of neighbouring observations that are looked at, at most, and observations in each."""
@@ -18,6 +19,8 @@ ROUNDS = 3
 """How often blocks are chosen anew, each time by the distances found before."""
 STARTS = tuple((speed, noise) for speed in (-1.0, 0.0, 1.0, 2.0) for noise in (0.03, 0.3, 2.0))
 """Logarithms of inverse length scales and variances of noise: the likeliest of these is where the search begins."""
+COST = 1.0
+"""Of each further length scale, in units of the logarithm of the likelihood."""
 SETTLED = 0.2
 """A change of the logarithms below which blocks are not chosen anew."""
 LARGEST = 4.0
@@ -42,7 +45,7 @@ def relative_speeds(
     observations $y$ the logarithm is $-\tfrac12 ((m - 1) \log y^\top P y + \log |K| + \log 1^\top K^{-1} 1)$, where $P
     = K^{-1} - K^{-1} 1 1^\top K^{-1} / 1^\top K^{-1} 1$. Neighbours are those by the distances that are found, in a
     few rounds. A normal prior of standard deviation 1 on the logarithms of the factors keeps them alike where
-    observations say little.
+    observations say little, and they are multiplied by the probability that the coordinates are unlike at all.
 
     **Arguments:** `points [n d]`, in [-2, 2]; `values [n dy]`, all of which have the same factors, and their known
     standard errors, if any. The order of the observations does not matter. **Cost:** some tenths of a second, for any
@@ -62,22 +65,39 @@ def relative_speeds(
     blocks = min(BLOCKS, -(-COVERED * n // size))
     centres = points[rng.integers(len(points), size=blocks)]
     weight = min(1.0, n / (blocks * size))  # where blocks overlap, observations count several times
-    starts = [np.append(np.full(len(groups), speed), np.log(noise)) for speed, noise in STARTS]
-    bounds = [(-8.0, 8.0)] * len(groups) + [(-10.0, 3.0)]
-    logarithms = np.zeros(len(groups))
-    for _ in range(ROUNDS):
+
+    def near(logarithms):
         scale = np.exp(logarithms) @ member
         seen = _blocks(points * scale, centres * scale, size)
         squares = np.stack([_squares(points[seen][..., list(columns)]) for columns in groups])
-        block = squares, values[seen], np.square(known[seen]), weight
-        start = min(starts, key=lambda guess: _loss(guess, *block)[0])
-        options = {"maxiter": 30, "ftol": 1e-5}
-        found = minimize(_loss, start, block, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-        before, logarithms, starts = logarithms, _apart(found), [found]
-        if np.abs(logarithms - before).max() < SETTLED:
+        return squares, values[seen], np.square(known[seen]), weight
+
+    block = near(np.zeros(len(groups)))
+    starts = (np.append(np.full(len(groups), speed), np.log(noise)) for speed, noise in STARTS)
+    guess = _likeliest(min(starts, key=lambda start: _loss(start, *block)[0]), block)
+    changed = _apart(guess)
+    for _ in range(ROUNDS - 1):
+        if np.abs(changed).max() < SETTLED:
             break
-    logarithms = np.round(logarithms / STEP) * STEP
+        before, block = guess, near(_apart(guess))
+        guess = _likeliest(before, block)
+        changed = _apart(guess) - _apart(before)
+    logarithms = np.round(_apart(guess) * _probability(guess, block) / STEP) * STEP
     return np.exp(logarithms - logarithms.max()) @ member
+
+
+def _likeliest(start, block):
+    bounds = [(-8.0, 8.0)] * (len(start) - 1) + [(-10.0, 3.0)]
+    options = {"maxiter": 30, "ftol": 1e-5}
+    return minimize(_loss, start, block, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+
+
+def _probability(unlike, block):
+    """That coordinates are `unlike`, as a guess has them, and not alike, which takes fewer parameters."""
+    together = block[0].sum(axis=0, keepdims=True), *block[1:]
+    alike = _likeliest(np.array([unlike[:-1].mean(), unlike[-1]]), together)
+    gained = _loss(alike, *together)[0] - _loss(unlike, *block)[0]
+    return expit(gained - COST * (len(unlike) - 2))
 
 
 def _blocks(points, centres, size):
