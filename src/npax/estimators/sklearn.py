@@ -86,17 +86,16 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     half-width: intervals there are too narrow.
 
     **Pitfalls:** on small even designs intervals are a bit too narrow: where noise is a third of the field's standard
-    deviation, 95 % intervals hold 93 % of new observations from 12 or 40 points on a line, 94 to 97 % from lattices of
-    64 to 400; with noise as strong as the field 92 and 94 %. At the very places of observations strong noise is taken
-    for a rough field, unless it is known (`error`), and fewer new observations in the plane are held: 91 % from 60
-    points with noise a third of the field, 82 % with noise as strong, 94 and 93 % from 200; a tenth of the box beside
+    deviation, 95 % intervals hold 93 % of new observations from 12 or 40 points on a line, 92 to 96 % from lattices of
+    64 to 400; with noise as strong as the field 91 and 94 %. At the very places of observations strong noise is taken
+    for a rough field, unless it is known (`error`), and fewer new observations in the plane are held: 92 % from 60
+    points with noise a third of the field, 87 % with noise as strong, 94 and 93 % from 200; a tenth of the box beside
     them 95 %. Intervals of the noiseless function are too narrow there likewise, and elsewhere too wide where noise is
     as strong as the field: nearly all of them hold. Columns are features of a smooth function, not hundreds of
-    covariates; leave out those without effect: beside 150 places in the plane one costs a quarter of CRPS. What varies
-    by less than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and
-    add it to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function.
-    Columns in another order, or `-y`, get answers that differ a little, for the network has learned such symmetries,
-    not been given them (`npax.Symmetrised` averages over some).
+    covariates. What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a
+    strong trend off first, and add it to the predictions. Intervals cover new observations; pass `include_noise=False`
+    for the noiseless function. Columns in another order, or `-y`, get answers that differ a little, for the network has
+    learned such symmetries, not been given them (`npax.Symmetrised` averages over some).
     """
 
     def __init__(

@@ -171,7 +171,7 @@ class Unscaled(AbstractCoordinates):
 @dataclasses.dataclass(frozen=True)
 class LatLon(AbstractCoordinates):
     """Longitude and latitude in degrees: points of the unit sphere, straight (chord) distances. Other columns beside
-    them, such as depth or time, are scaled each by itself, as in `Planar`.
+    them, such as depth or time, have units of their own, as in `Planar`.
 
     Longitudes wrap: -180, 180 and 540 are one meridian. The frame looks down on the context's centroid, so that a
     local patch lies flat in its first two coordinates, and has one scale for all axes of the sphere: distances keep
