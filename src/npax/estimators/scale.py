@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..inference.normalise import SAME
+from ..inference.standardise import SAME
 from ..warn import warn
 
 

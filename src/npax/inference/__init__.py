@@ -10,7 +10,6 @@ from .normalise import (
     LatLon as LatLon,
     Lattice as Lattice,
     Planar as Planar,
-    Standardiser as Standardiser,
     Unscaled as Unscaled,
     coordinates as coordinates,
 )
@@ -20,5 +19,6 @@ from .predict import (
     adapted as adapted,
     known_errors as known_errors,
 )
+from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
 from .tile import Tiled as Tiled

@@ -17,8 +17,8 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .buckets import bucket, pad
 from .grids import wide_enough
-from .normalise import MOST_ERROR
 from .predict import known_errors, to_model
+from .standardise import MOST_ERROR
 
 GROUPS = (1, 4, 16, 64)
 """Numbers of samples that are drawn side by side."""

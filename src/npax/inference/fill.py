@@ -12,8 +12,8 @@ from ..arrays import floats
 from ..devices import as_here, cores_each, local_mesh
 from ..likelihoods import marginals, noiseless
 from ..models import GridConvCNP
-from .normalise import Standardiser
 from .predict import Prediction, side_by_side
+from .standardise import Standardiser
 
 _AS_IT_IS, _BACKWARDS = slice(None), slice(None, None, -1)
 MIRRORED = tuple((rows, columns) for rows in (_AS_IT_IS, _BACKWARDS) for columns in (_AS_IT_IS, _BACKWARDS))

@@ -22,7 +22,8 @@ from ..models import AbstractNeuralProcess, AbstractTokenStack
 from ..models._base import check_error, condition_on
 from ..progress import Progress
 from .buckets import bucket, pad, wide_bucket
-from .normalise import AbstractCoordinates, Planar, Standardiser, Unscaled
+from .normalise import AbstractCoordinates, Planar, Unscaled
+from .standardise import Standardiser
 
 CHUNK, LARGE_CHUNK = 1024, 16_384
 """Targets per compiled call and device, CPUs and others: their intermediate values, not the request, set the memory.
