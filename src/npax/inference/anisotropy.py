@@ -49,8 +49,8 @@ def relative_speeds(
 
     **Arguments:** `points [n d]`, in [-2, 2]; `values [n dy]`, all of which have the same factors, and their known
     standard errors, if any. The order of the observations does not matter. **Cost:** on a CPU core 40 ms for 200
-    observations, 0.2 s for any number from 2,000 on. **Pitfall:** of few observations of a field that is alike along all
-    coordinates the factors are a little off: 40 in space have 12.1 instead of 11.7 % more CRPS than the best.
+    observations, 0.2 s for any number from 2,000 on. **Pitfall:** of few observations of a field that is alike along
+    all coordinates the factors are a little off: 40 in space have 12.1 instead of 11.7 % more CRPS than the best.
     """
     n, d = points.shape
     if n < FEWEST or len(groups) == 1:

@@ -90,8 +90,8 @@ class Exact:
     the columns of `x` mean; `error [nc dy]`: known standard errors of `y`, for models that hear of them (observations
     of errors far above those of most are left out); `progress`: show a progress bar over chunks of targets;
     `normalize`: bring positions to [-2, 2] (columns of units of their own to units in which what is observed varies
-    alike, `AbstractCoordinates.adapted`) and values to mean zero and standard deviation one first, or leave them as they
-    are. A model with one column of `y` serves each column independently, but for those units, which the columns share.
+    alike, `AbstractCoordinates.adapted`) and values to mean zero and standard deviation one first, or leave them as
+    they are. A model with one column of `y` serves each column independently, but for those units, which they share.
     Later changes to `x` or `y` do not change the answers. Threads may share it.
 
     **Raises:** `ValueError` for more columns than the model takes, `x` and `y` of different lengths, values that are
