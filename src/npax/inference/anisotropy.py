@@ -19,8 +19,10 @@ ROUNDS = 3
 """How often blocks are chosen anew, each time by the distances found before."""
 STARTS = tuple((speed, noise) for speed in (-1.0, 0.0, 1.0, 2.0) for noise in (0.03, 0.3, 2.0))
 """Logarithms of inverse length scales and variances of noise: the likeliest of these is where the search begins."""
-COST = 1.0
+COST = 1.5
 """Of each further length scale, in units of the logarithm of the likelihood."""
+FREEDOM, SPREAD = 3.0, 1.5
+"""Of Student's t, the prior of the logarithms of the factors: a coordinate without effect is far off, and may be."""
 SETTLED = 0.2
 """A change of the logarithms below which blocks are not chosen anew."""
 LARGEST = 4.0
@@ -44,13 +46,13 @@ def relative_speeds(
     are taken to be independent, each with a mean and a variance of its own, which are maximised over: for $m$
     observations $y$ the logarithm is $-\tfrac12 ((m - 1) \log y^\top P y + \log |K| + \log 1^\top K^{-1} 1)$, where $P
     = K^{-1} - K^{-1} 1 1^\top K^{-1} / 1^\top K^{-1} 1$. Neighbours are those by the distances that are found, in a
-    few rounds. A normal prior of standard deviation 1 on the logarithms of the factors keeps them alike where
-    observations say little, and they are multiplied by the probability that the coordinates are unlike at all.
+    few rounds. A prior on the logarithms of the factors, Student's t, keeps them alike where observations say little,
+    and they are multiplied by the probability that the coordinates are unlike at all.
 
     **Arguments:** `points [n d]`, in [-2, 2]; `values [n dy]`, all of which have the same factors, and their known
     standard errors, if any. The order of the observations does not matter. **Cost:** on a CPU core 40 ms for 200
     observations, 0.2 s for any number from 2,000 on. **Pitfall:** of few observations of a field that is alike along
-    all coordinates the factors are a little off: 40 in space have 12.1 instead of 11.7 % more CRPS than the best.
+    all coordinates the factors are a little off: 40 in space have 11.5 instead of 11.1 % more CRPS than the best.
     """
     n, d = points.shape
     if n < FEWEST or len(groups) == 1:
@@ -147,6 +149,13 @@ def _loss(guess, squares, values, known, weight):
         g = p - (m - 1) * py[:, :, None] * py[:, None] / rest[:, None, None]  # twice the slope in the matrix
         slopes[:-1] -= 3 / 2 * np.einsum("bij,gbij->g", g * decay, weighted)
         slopes[-1] += noise / 2 * np.trace(g, axis1=1, axis2=2).sum()
-    apart = speeds - speeds.mean()
-    prior = np.append(apart, 0.0)
-    return weight * total / dy + np.sum(apart**2) / 2, weight * slopes / dy + prior
+    prior, slope = _prior(speeds - speeds.mean())
+    slopes = weight * slopes / dy
+    slopes[:-1] += slope
+    return weight * total / dy + prior, slopes
+
+
+def _prior(apart):
+    """The negative logarithm of the prior, and its gradient in the speeds, whose mean does not matter."""
+    slopes = (FREEDOM + 1) * apart / (FREEDOM * SPREAD**2 + apart**2)
+    return (FREEDOM + 1) / 2 * np.log1p(apart**2 / (FREEDOM * SPREAD**2)).sum(), slopes - slopes.mean()

@@ -22,9 +22,10 @@ def draw_places(
     design, kind, targets, where, cap, again = jr.split(key, 6)
     round_the_globe = (dx == DX) & jr.bernoulli(where)
     seen = jnp.sum(mask.astype(jnp.float32))
-    places = _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen)
+    sides = _draw_sides(jr.fold_in(design, 1))
+    places = sides * _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen)
     xc, alike = places[: len(mask)], places[len(mask) :]
-    xt = jnp.where(jr.bernoulli(kind, 0.4), alike, _draw_targets(targets, xc, mask, nt))
+    xt = jnp.where(jr.bernoulli(kind, 0.4), alike, _draw_targets(targets, xc, mask, nt, sides))
     on_sphere = _on_sphere(cap, xc, xt)
     used = (jnp.arange(DX) < dx).astype(xc.dtype)
     xc, xt = (jnp.where(round_the_globe, there, flat) * used for there, flat in zip(on_sphere, (xc, xt), strict=True))
@@ -33,18 +34,28 @@ def draw_places(
 
 def _draw_design(key, n, dx, seen):
     """The first points are as spread as the rest; on a lattice the first `seen` of them are its nodes."""
-    kind, narrow, box, points = jr.split(key, 4)
+    kind, points = jr.split(key)
     designs = (_uniform, _clustered, _gridded, _with_hole, _band, _blob)
     which = jr.choice(kind, 1 + len(designs), p=jnp.array([0.24, 0.24, 0.10, 0.06, 0.12, 0.11, 0.13]))
-    sides = jnp.where(jr.bernoulli(narrow, 0.3), jr.uniform(box, (DX,), minval=0.3, maxval=1.0), 1.0)
     lattice = _lattice(points, n, dx, seen)
-    return jnp.stack([lattice, *(design(points, n) for design in designs)])[which] * sides
+    return jnp.stack([lattice, *(design(points, n) for design in designs)])[which]
 
 
-def _draw_targets(key, xc, mask, n):
-    """Two thirds uniform in a box a little larger than the domain, a third close to observations."""
+def _draw_sides(key):
+    """Of the box, 1 is the whole domain. In a third of the tasks it is narrow, in half of these down to a twentieth:
+    coordinates along which a function varies slowly are of units as long as those."""
+    narrow, much, box = jr.split(key, 3)
+    share = jr.uniform(box, (DX,))
+    sides = jnp.where(jr.bernoulli(much), 0.05**share, 1.0 - 0.7 * share)
+    return jnp.where(jr.bernoulli(narrow, 1 / 3), sides, 1.0)
+
+
+def _draw_targets(key, xc, mask, n, sides):
+    """Two thirds uniform in a box a little larger than the domain or, in half of the tasks, than the observations' box,
+    a third close to observations."""
     free, pick, step, reach = jr.split(key, 4)
     uniform = jr.uniform(free, (n, DX), minval=-2.2, maxval=2.2)
+    uniform = uniform * jnp.where(jr.bernoulli(jr.fold_in(free, 1)), sides, 1.0)
     near = xc[jr.randint(pick, (n,), 0, jnp.maximum(jnp.sum(mask), 1))]
     width = jnp.exp(jr.uniform(reach, (n, 1), minval=jnp.log(0.01), maxval=jnp.log(0.5)))
     near = near + width * jr.normal(step, (n, DX))
