@@ -1,26 +1,25 @@
 """Coordinates along which a function varies unlike: what it is worth to find out before the network looks.
 
-    python benchmarks/anisotropy.py --argo ../shared/data/argo2016.npz
+    python benchmarks/anisotropy.py
 
 Matern 3/2 fields of variance 1, observed with noise at uniform places of [-2, 2]^d: with one length scale for all
 coordinates, one of its own for each (log-uniform from 0.3 to 3), or the same and one coordinate without effect; and on
 the globe during a year. CRPS of the noiseless field at 500 other places above that of the Gaussian process that knows
 kernel and noise: with the units that `npax.inference.anisotropy` finds, as the estimator does, and with each coordinate
-scaled by itself. `--argo`: temperatures at 100 dbar with longitude, latitude and day, and without the day (the split of
-`npax demo`). Writes `results/anisotropy.md` and `.json`.
+scaled by itself. Then ocean temperatures with longitude, latitude and day, and without the day (the split of `npax
+demo`). Writes `results/anisotropy.md` and `.json`.
 """
 
 import argparse
 import dataclasses
 import warnings
-from pathlib import Path
 
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
 from scipy.linalg import cho_factor, cho_solve, cholesky
 from scipy.spatial.distance import cdist
 
-from npax.data import argo
+from npax.demo.argo import split
 from npax.inference import Exact, LatLon, Planar, Tiled
 from npax.metrics import score_report
 from npax.serialise import load
@@ -33,7 +32,6 @@ KINDS = ("alike", "unlike", "one without effect")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fields", type=int, default=6, help="of each kind")
-    parser.add_argument("--argo", type=Path, help="argo2016.npz, which has the days")
     options = parser.parse_args()
     model = load("gp-universal")
     rows = []
@@ -46,7 +44,7 @@ def main() -> None:
         found = [_globe(model, seed, n, space, days) for seed in range(max(options.fields // 2, 1))]
         rows.append({"places": f"{n:,} on the globe in a year", "noise": 0.3, "lengths": "unlike", **_row(found)})
         print(rows[-1], flush=True)
-    real = _argo(model, options.argo) if options.argo else []
+    real = _argo(model)
     about = circumstances()
     write_json("anisotropy", {"about": about, "rows": rows, "argo": real})
     write_markdown("anisotropy", "Functions that vary unlike along coordinates", _text(rows, real), about)
@@ -105,13 +103,9 @@ def _row(found):
     return {"best": best, "above": [None if np.isnan(a) else a for a in above]}
 
 
-def _argo(model, path):
-    lon, lat, temp = argo()
-    with np.load(path) as file:
-        day = file["day"].astype(float)
-    order = np.random.default_rng(0).permutation(len(temp))
-    held_out = np.arange(len(temp)) < round(0.1 * len(temp))
-    places, y = np.column_stack([lon, lat, day])[order], temp[order, None]
+def _argo(model):
+    places, y, held_out = split()
+    y = y[:, None]
     by_itself = _each_by_itself(LatLon(), places[~held_out])
     rows = []
     for name, columns, system in (
@@ -147,11 +141,9 @@ def _text(rows, real):
             for r in rows
         ],
     )
-    text = f"CRPS of the noiseless field above the best.\n\n{fields}\n"
-    if real:
-        scores = [[r["coordinates"], *(f"{r[s]:.3f}" for s in ("rmse", "crps", "coverage"))] for r in real]
-        text += f"\n## Argo\n\n{table(['coordinates', 'RMSE', 'CRPS', '95 % coverage'], scores)}\n"
-    return text
+    scores = [[r["coordinates"], *(f"{r[s]:.3f}" for s in ("rmse", "crps", "coverage"))] for r in real]
+    scores = table(["coordinates", "RMSE", "CRPS", "95 % coverage"], scores)
+    return f"CRPS of the noiseless field above the best.\n\n{fields}\n\n## Argo\n\n{scores}\n"
 
 
 if __name__ == "__main__":

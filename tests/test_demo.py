@@ -19,9 +19,18 @@ def floats():
     return X, truth + 0.3 * rng.normal(size=900), truth
 
 
-@pytest.mark.parametrize("baseline", [demo.InverseDistance(), demo.SubsetGP(300)], ids=lambda b: type(b).__name__)
-def test_baselines_are_fair(baseline, floats):
+@pytest.fixture(scope="module")
+def months(floats):
+    """The same, with days beside them along which the field grows."""
     X, y, truth = floats
+    day = np.random.default_rng(1).uniform(0, 90, len(X))
+    return np.column_stack([X, day]), y + 0.05 * day, truth + 0.05 * day
+
+
+@pytest.mark.parametrize("places", ["floats", "months"])
+@pytest.mark.parametrize("baseline", [demo.InverseDistance(), demo.SubsetGP(300)], ids=lambda b: type(b).__name__)
+def test_baselines_are_fair(baseline, places, request):
+    X, y, truth = request.getfixturevalue(places)
     mean, std = baseline.fit(X[:700], y[:700]).predict(X[700:])
     scores = npax.metrics.score_report(y[700:], mean, std)
     assert scores["rmse"] < 0.3 * np.std(y)
@@ -34,6 +43,14 @@ def test_baselines_do_not_see_the_frame_of_longitudes(floats):
     baseline = demo.InverseDistance().fit(X[:700], y[:700])
     for here, there in zip(baseline.predict(X[700:]), baseline.predict(X[700:] - [360, 0]), strict=True):
         np.testing.assert_allclose(here, there, rtol=1e-5)
+
+
+def test_inverse_distance_finds_how_far_a_day_is(months):
+    X, y, truth = months
+    with_it, without = (
+        np.std(demo.InverseDistance().fit(X[:700, :d], y[:700]).predict(X[700:, :d])[0] - truth[700:]) for d in (3, 2)
+    )
+    assert with_it < 0.6 * without
 
 
 def test_inverse_distance_of_fewer_than_its_neighbours(floats):
@@ -80,7 +97,7 @@ def test_demo_compares_and_writes_a_map(result, tmp_path):
     assert (tmp_path / "argo.png").read_bytes().startswith(b"\x89PNG")
     written = xr.load_dataset(tmp_path / "argo.nc")
     assert dict(written.sizes) == {"lat": 180, "lon": 360}
-    assert written.temp_mean.attrs["units"] == "degree_Celsius"
+    assert written.temp_mean.attrs["units"] == "degree_Celsius" and str(written.time.values).startswith("2016-02-15T12")
     assert "Argo Program" in written.attrs["acknowledgement"]
     np.testing.assert_allclose(written.temp_std, result.std, rtol=1e-6)
     assert not npax.data.is_land(*np.meshgrid(result.lon, result.lat))[np.isfinite(result.mean)].any()
@@ -88,9 +105,9 @@ def test_demo_compares_and_writes_a_map(result, tmp_path):
 
 
 def test_holdout_is_drawn_by_seed_and_held_out():
-    X, y, held_out = demo.argo._split(0, 0.1, None)
-    assert len(y) == 32_436 and held_out.sum() == 3_244
-    again, other = demo.argo._split(0, 0.1, None), demo.argo._split(1, 0.1, None)
+    X, y, held_out = demo.argo.split(0, 0.1, None)
+    assert X.shape == (32_436, 3) and len(y) == 32_436 and held_out.sum() == 3_244
+    again, other = demo.argo.split(0, 0.1, None), demo.argo.split(1, 0.1, None)
     np.testing.assert_array_equal(X, again[0])
     assert not np.array_equal(X, other[0])
 

@@ -5,15 +5,16 @@ from npax.data import argo, is_land, land
 
 
 def test_argo_is_all_there():
-    lon, lat, temp = argo()
-    assert lon.shape == lat.shape == temp.shape == (32_436,)
+    lon, lat, temp, day = argo()
+    assert lon.shape == lat.shape == temp.shape == day.shape == (32_436,)
     assert lon.min() >= 20 and lon.max() <= 380 and np.abs(lat).max() <= 65
     assert temp.min() > -2.5 and temp.max() < 32
+    assert 0 <= day.min() < 0.1 and 90.9 < day.max() <= 91  # January to March of a leap year
     assert temp[np.abs(lat) < 15].mean() > temp[np.abs(lat) > 50].mean() + 10
 
 
 def test_no_float_swims_on_land():
-    lon, lat, _ = argo()
+    lon, lat, *_ = argo()
     assert not is_land(lon[::20], lat[::20]).any()
 
 

@@ -12,11 +12,13 @@ ACKNOWLEDGEMENT = (
 
 
 class Argo(NamedTuple):
-    """`lon` (degrees east, 20 to 380) and `lat` (degrees north), `temp` (degrees Celsius at 100 dbar), each `[n]`."""
+    """`lon` (degrees east, 20 to 380) and `lat` (degrees north), `temp` (degrees Celsius at 100 dbar) and `day` (days
+    since the first of January 2016 began, to a sixteenth of a day), each `[n]`."""
 
     lon: np.ndarray
     lat: np.ndarray
     temp: np.ndarray
+    day: np.ndarray
 
 
 def argo() -> Argo:
@@ -27,4 +29,4 @@ def argo() -> Argo:
     made with them is asked to print `npax.data.argo.ACKNOWLEDGEMENT`.
     """
     with np.load(Path(__file__).parent / "argo2016.npz") as file:
-        return Argo(*(file[name].astype(np.float64) for name in ("lon", "lat", "temp100")))
+        return Argo(*(file[name].astype(np.float64) for name in ("lon", "lat", "temp100", "day")))

@@ -15,7 +15,9 @@ from ..files import replaced
 from ..metrics import score_report
 from .baselines import InverseDistance, SubsetGP, chords
 
-TITLE = "Ocean temperature at 100 dbar, January to March 2016"
+TITLE = "Ocean temperature at 100 dbar"
+SHOWN = np.datetime64("2016-02-15T12")
+"""When the map is of: the middle of the three months."""
 
 
 class Row(NamedTuple):
@@ -27,8 +29,8 @@ class Row(NamedTuple):
 
 
 class Result(NamedTuple):
-    """`rows`: npax and the baselines. `lon [360]`, `lat [180]`, `mean`, `std [180 360]`: the map, NaN on land and far
-    from all floats. `map_seconds`: the time it took."""
+    """`rows`: npax and the baselines. `lon [360]`, `lat [180]`, `mean`, `std [180 360]`: the map of the 15th of
+    February 2016, NaN on land and far from all floats. `map_seconds`: the time it took."""
 
     rows: list[Row]
     lon: np.ndarray
@@ -51,8 +53,9 @@ def run(
     """Maps the world's ocean temperature from 32,436 Argo profiles, and scores the prediction on held-out ones.
 
     Holds out the share `holdout` of the profiles (a random split by `seed`), predicts temperature and uncertainty
-    there and on the global 1-degree grid from the rest, compares the scores with `InverseDistance` and `SubsetGP` on
-    the same split, prints a table, writes the map as NetCDF (`output`) and as a picture (`plot`); None: not written.
+    there, and of one day on the global 1-degree grid, from longitude, latitude and day of the rest, compares the scores
+    with `InverseDistance` and `SubsetGP` on the same split and coordinates, prints a table, writes the map as NetCDF
+    (`output`) and as a picture (`plot`); None: not written.
 
     **Arguments:** `model`: what `NeuralProcessRegressor` takes. `observations`: use only so many profiles, drawn at
     random. `console`: where to print.
@@ -60,8 +63,9 @@ def run(
     if not 0 < holdout < 1:
         raise ValueError(f"`holdout` must be a share between 0 and 1, both excluded, got {holdout}; 0.1 is usual.")
     console = Console() if console is None else console
-    X, y, held_out = _split(seed, holdout, observations)
-    console.print(f"[bold]{TITLE}[/]: {len(y):,} Argo profiles, {held_out.sum():,} of them held out.", markup=True)
+    X, y, held_out = split(seed, holdout, observations)
+    profiles = f"{len(y):,} Argo profiles of three months, {held_out.sum():,} of them held out."
+    console.print(f"[bold]{TITLE}[/]: {profiles}", markup=True)
 
     regressor = NeuralProcessRegressor(
         model, coords="latlon", tile_size=64, progress=console.is_terminal, random_state=seed
@@ -110,7 +114,7 @@ def write(result: Result, path: str | Path) -> None:
     except ImportError as error:
         raise ImportError("Writing NetCDF needs xarray and netCDF4: pip install 'npax[geo]'.") from error
 
-    about = {"units": "degree_Celsius", "coordinates": "pressure", "cell_methods": "area: point"}
+    about = {"units": "degree_Celsius", "coordinates": "time pressure", "cell_methods": "area: point"}
     dataset = xr.Dataset(
         {
             "temp_mean": (
@@ -127,13 +131,14 @@ def write(result: Result, path: str | Path) -> None:
         coords={
             "lat": ("lat", result.lat, {"standard_name": "latitude", "units": "degrees_north", "axis": "Y"}),
             "lon": ("lon", result.lon, {"standard_name": "longitude", "units": "degrees_east", "axis": "X"}),
+            "time": ((), SHOWN.astype("datetime64[ns]"), {"standard_name": "time", "axis": "T"}),
             "pressure": ((), 100.0, {"standard_name": "sea_water_pressure", "units": "dbar", "positive": "down"}),
         },
         attrs={
             "Conventions": "CF-1.11",
-            "title": TITLE,
+            "title": f"{TITLE}, {SHOWN.item():%d %B %Y}",
             "source": "npax neural process, conditioned on Argo profiles",
-            "comment": "January to March 2016 as one field. No value on land and beyond 5 degrees of all profiles.",
+            "comment": "From profiles of January to March 2016. No value on land and beyond 5 degrees of all of them.",
             "acknowledgement": ACKNOWLEDGEMENT,
         },
     )
@@ -153,7 +158,7 @@ def draw(result: Result, path: str | Path) -> None:
         result.mean,
         result.std,
         coords="latlon",
-        title=TITLE,
+        title=f"{TITLE}, {SHOWN.item():%d %B %Y}",
         name="temperature",
         units="°C",
     )
@@ -161,12 +166,14 @@ def draw(result: Result, path: str | Path) -> None:
         figure.savefig(partial, dpi=150)
 
 
-def _split(seed, holdout, observations):
-    """`X [n 2]`, `y [n]` and which are held out."""
-    lon, lat, temp = argo()
+def split(
+    seed: int = 0, holdout: float = 0.1, observations: int | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Longitude, latitude and day of the profiles `X [n 3]`, temperatures `y [n]` and which of them are held out."""
+    lon, lat, temp, day = argo()
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(temp))[:observations]
-    X, y = np.column_stack([lon, lat])[order], temp[order]
+    X, y = np.column_stack([lon, lat, day])[order], temp[order]
     held_out = np.zeros(len(y), bool)
     held_out[: max(round(holdout * len(y)), 1)] = True
     if held_out.all():
@@ -185,13 +192,14 @@ def _score(name: str, predict: Callable, X, y, held_out, console) -> Row:
 def _map(regressor, X, console, reach=5.0):
     """The global 1-degree grid in the frame of the floats, with cells kept within `reach` degrees of one."""
     lon, lat = np.arange(20.5, 380), np.arange(-89.5, 90)
-    cells = np.column_stack([a.ravel() for a in np.meshgrid(lon, lat)])
+    shown = (SHOWN - np.datetime64("2016-01-01")) / np.timedelta64(1, "D")
+    cells = np.column_stack([a.ravel() for a in np.meshgrid(lon, lat, shown)])
     console.print(f"map of {len(cells):,} cells ...")
     started = time.perf_counter()
     mean, std = regressor.predict(cells, return_std=True)
     seconds = time.perf_counter() - started
     console.print(f"map done in {seconds:.1f} s")
     distance, _ = KDTree(chords(X)).query(chords(cells))
-    empty = is_land(*cells.T) | (distance > 2 * np.sin(np.deg2rad(reach) / 2))
+    empty = is_land(*cells[:, :2].T) | (distance > 2 * np.sin(np.deg2rad(reach) / 2))
     mean, std = (np.where(empty, np.nan, a).reshape(lat.size, lon.size) for a in (mean, std))
     return lon, lat, mean, std, seconds
