@@ -557,6 +557,14 @@ def test_dates_are_refused_by_column_and_file(name, observations, weights, tmp_p
     refused(predict(texts, weights, *args, x=["lon", "day"]), *words)
 
 
+def test_the_one_wrong_date_is_named(observations, weights, tmp_path):
+    days = pd.date_range("2020-01-31", periods=30).astype(str).to_series(index=range(30))
+    days.iloc[[3, 7]] = "31.12.", None
+    pd.read_csv(observations).assign(day=days).to_csv(tmp_path / "d.csv", index=False)
+    options = ("--x", "day", "--y", "temp", "--resolution", 1, "-o", tmp_path / "o.nc", "--model", weights)
+    refused(run("predict", tmp_path / "d.csv", *options), ("'day'", "but for 1 of 30", "'31.12.' in row 4"))
+
+
 @pytest.mark.parametrize("name", ["dates.csv", "dates.parquet", "dates.nc"])
 def test_dates_are_coordinates_of_units_of_their_own(name, observations, weights, tmp_path):
     """As days are, which begin anywhere; what is written has dates again."""

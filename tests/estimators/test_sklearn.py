@@ -611,3 +611,12 @@ def test_the_size_of_tiles_is_a_whole_number(small, size):
 def test_models_of_pictures_are_for_pictures():
     with pytest.raises(ValueError, match="fill_gaps"):
         npax.NeuralProcessRegressor("field-universal").fit(np.zeros((3, 2)), np.zeros(3))
+
+
+def test_small_tiles_have_the_units_of_what_a_trend_leaves(small, rng):
+    """As `Tiled` by itself has."""
+    X = rng.uniform(-2, 2, (400, 2))
+    y = 5 * X[:, 0] + np.sin(6 * X[:, 1]) + 0.1 * rng.normal(size=400)
+    found = npax.NeuralProcessRegressor(small, strategy="tiled", tile_size=16).fit(X, y).predict(X[:9] + 0.1)
+    by_itself = npax.inference.Tiled(small, X, y[:, None], npax.inference.Planar(), size=16)(X[:9] + 0.1)
+    np.testing.assert_allclose(found, by_itself.mean[:, 0], rtol=1e-6)

@@ -58,6 +58,28 @@ def test_the_likelihood_is_that_of_the_differences(rng):
     assert found(1.0) - found(-0.5) == pytest.approx(expected(1.0) - expected(-0.5))
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_search_ends_at_the_highest_of_several_summits(sign):
+    """From coordinates alike alone it ended, of these data with the days counted down, at one that is 50 lower."""
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.uniform(low, high, 200) for low, high in ((140, 220), (-30, 60), (0, 365))])
+    y = np.sin(np.radians(3 * x[:, 0])) * np.cos(np.radians(2 * x[:, 1])) + 0.5 * np.sin(x[:, 2] / 20)
+    y = y[:, None] + 0.1 * np.random.default_rng(5).normal(size=(200, 1))
+    system = LatLon()
+    units = np.array(system.adapted(system.positions(x * [1, 1, sign]), y).units)
+    assert 0.01 < units[3] / units[0] < 0.02  # of one day and the globe's radius; 0.0016 there
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_nothing_happens_nothing_is_learned(seed):
+    """Rain, or cases: zero in most places, and rare and large along one coordinate as along another where there is."""
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-2, 2, (1500, 2))
+    y = np.square(np.maximum(field(rng, x, [1 / 0.4, 1 / 2.0], noise=0.0) - 1.5, 0))
+    first, second = relative_speeds(x, y / y.std(), None, groups(2))
+    assert second / first < 0.4  # 1 where blocks without any rain count
+
+
 @given(st.integers(0, 30), st.integers(2, 3), st.integers(0, 100))
 @settings(deadline=None, max_examples=25)
 def test_any_observations_have_finite_speeds(n, d, seed):

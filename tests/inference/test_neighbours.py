@@ -98,3 +98,9 @@ def test_a_place_with_many_observations_does_not_hide_the_few_others(rng):
     points = np.concatenate([np.zeros((1000, 2)), rng.uniform(1, 2, (10, 2))])
     seen = Neighbours(points, 512)(np.zeros(2))
     assert len(seen) == 512 and set(range(1000, 1010)) <= set(seen)
+
+
+def test_the_order_of_the_observations_does_not_matter(rng):
+    points, places, order = rng.normal(size=(3_000, 3)), rng.normal(size=(50, 3)), rng.permutation(3_000)
+    seen, again = Neighbours(points, 64)(places), order[Neighbours(points[order], 64)(places)]
+    assert np.array_equal(seen, np.sort(again, axis=1))

@@ -29,7 +29,7 @@ def test_a_constant_column_keeps_its_unit():
     rounded = np.stack([np.arange(3.0), [0.1 + 0.2, 0.3, 0.3]], axis=1)
     assert np.ptp(rounded[:, 1]) > 0, "which is no scale"
     assert np.allclose(Planar().frame(rounded)(np.array([[1.0, 1.8]])), [[0.0, 1.5]])
-    assert not Planar().surroundings(rounded).miss(np.array([[1.0, 1.8]])).any()
+    assert Planar().surroundings(rounded).miss(np.array([[1.0, 0.3], [1.0, 1.8]])).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(("system", "d"), [(Planar(), 2), (Planar(isotropic=True), 2), (LatLon(), 2), (LatLon(), 3)])

@@ -17,9 +17,11 @@ def test_a_plane_ends_half_a_half_width_beyond_the_box(system, half, rng):
         assert found.tolist() == OUTSIDE
 
 
-def test_a_constant_coordinate_has_no_end():
-    line = np.stack([np.linspace(-1, 1, 5), np.full(5, 7.0)], axis=1)
-    assert Planar().surroundings(line).miss(np.array([[1.4, 100.0], [1.6, 7.0]])).tolist() == [False, True]
+def test_a_coordinate_that_is_constant_ends_there():
+    """Nothing says how fast values change along it; but of one place nothing says anything."""
+    line = np.stack([np.linspace(-1, 1, 5), np.full(5, 7.1)], axis=1)
+    at = np.array([[1.4, 7.1], [1.4, np.float32(7.1)], [1.4, 7.2], [1.6, 7.1]])
+    assert Planar().surroundings(line).miss(at).tolist() == [False, False, True, True]
     for system in (Planar(), LatLon()):
         alone = system.positions(np.array([[10.0, 50.0]]))
         assert not system.surroundings(alone).miss(system.positions(np.array([[-170.0, -50.0], [10.0, 50.1]]))).any()

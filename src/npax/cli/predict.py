@@ -105,6 +105,7 @@ def predict(
     """
     with clear_errors():
         from ..estimators.dates import scaled_by_themselves
+        from ..estimators.degrees import refuse_latitude_first
         from . import tables
         from ._draw import checked_plot, draw
         from .regular_grid import MOST_CELLS, regular_grid
@@ -121,6 +122,8 @@ def predict(
             check_output(path, observations, at)
         if output is not None:
             tables.check_names([*x, y], output)
+        if coords is Coords.latlon:
+            refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
         observed = tables.with_dates(tables.read(observations), dated)
         tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations, dated=dated)

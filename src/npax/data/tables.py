@@ -143,8 +143,9 @@ def check_columns(
         if not of_numbers(table[name]) and not (name in dated and _of_dates(table[name])):
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             dates = "Dates are written 2020-01-31 or 2020-01-31T12:00. " if name in dated else ""
+            wrong = _no_dates(table[name]) if dates else ""
             raise ValueError(
-                f"Column '{name}' of '{path}' is not of numbers; {_first_text(table[name])}"
+                f"Column '{name}' of '{path}' is {wrong or f'not of numbers; {_first_text(table[name])}'}"
                 f"{dates}Correct the file, or choose another column."
             )
 
@@ -168,6 +169,18 @@ def _as_dates(column):
         return pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
     except (TypeError, ValueError, OverflowError, AttributeError):
         return column
+
+
+def _no_dates(column):
+    """Which texts are none, in a column most of whose texts are."""
+    if not isinstance(column, pd.Series):
+        return ""
+    texts = column.dropna().astype(str)
+    bad = texts[pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce").isna()]
+    if not len(bad) or 2 * len(bad) > len(texts):
+        return ""
+    row = column.index.get_loc(bad.index[0]) + 1
+    return f"of dates, but for {len(bad):,} of {len(column):,}, first '{bad.iloc[0]}' in row {row}. "
 
 
 def _first_text(column):

@@ -70,7 +70,8 @@ def interpolate(
       none that is); or the coordinates alone, as a mapping from name to values.
     - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude and latitude first,
       others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
-      (`coords="planar"`, and beside longitude and latitude): their unit is no matter there.
+      (`coords="planar"`, and beside longitude and latitude): their unit is no matter there, unless all observations
+      are of one date.
     - `y`: the name or names of what is predicted, each by itself (but for the units of coordinates, which they share),
       from the places where all of them are known (name them one by one where their gaps differ); a DataArray needs
       none.

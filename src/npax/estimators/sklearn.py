@@ -13,7 +13,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arguments import true_or_false, whole_number
-from ..inference import EXACT_UP_TO, Exact, Tiled, adapted, choose, coordinates, known_errors, tile_reach
+from ..inference import EXACT_UP_TO, Exact, Tiled, adapted, choose, coordinates, has_trend, known_errors, tile_reach
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -341,11 +341,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         positions = system.positions(X)
         self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
         self._in_one_view = not self.normalize or system.in_one_view(positions)
+        self._system = system
         if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
             beside = known_errors(self.model_, None if error is None else error.reshape(columns.shape), columns)
             system = adapted(system, positions, columns, beside, of_real_numbers(self.model_.likelihood))
             self._tile_reach = tile_reach(system.space(positions)(positions), self.tile_size)
-        self._system = system
+            if not has_trend(len(X), self.tile_size):  # whose units are those of what is left of it
+                self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self._predictor(len(X))
         return self

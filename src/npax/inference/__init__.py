@@ -21,4 +21,4 @@ from .predict import (
 )
 from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
-from .tile import Tiled as Tiled
+from .tile import Tiled as Tiled, has_trend as has_trend

@@ -1,6 +1,7 @@
 """How much faster a function varies along some coordinates than along others."""
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from scipy.optimize import minimize
@@ -18,7 +19,12 @@ OF = 50_000
 ROUNDS = 3
 """How often blocks are chosen anew, each time by the distances found before."""
 STARTS = tuple((speed, noise) for speed in (-1.0, 0.0, 1.0, 2.0) for noise in (0.03, 0.3, 2.0))
-"""Logarithms of inverse length scales and variances of noise: the likeliest of these is where the search begins."""
+"""Logarithms of inverse length scales, of all coordinates, and variances of noise: where the search may begin."""
+AHEAD = -1.5, 0.0, 1.5
+"""What is added to the logarithms of single coordinates where it may begin as well, and the noise there."""
+CLEAN = 0.03
+FOLLOWED = 3
+"""Likeliest starts from which the greatest likelihood is looked for: it has several summits."""
 COST = 1.5
 """Of each further length scale, in units of the logarithm of the likelihood."""
 FREEDOM, SPREAD = 3.0, 1.5
@@ -76,8 +82,25 @@ def relative_speeds(
         return squares, values[seen], np.square(known[seen]), weight
 
     block = near(np.zeros(len(groups)))
-    starts = (np.append(np.full(len(groups), speed), np.log(noise)) for speed, noise in STARTS)
-    guess = _likeliest(min(starts, key=lambda start: _loss(start, *block)[0]), block)
+    guess, block = _settled(_likeliest_anywhere(block, len(groups)), block, near)
+    logarithms = np.round(_apart(guess) * _probability(guess, block) / STEP) * STEP
+    return np.exp(logarithms - logarithms.max()) @ member
+
+
+def _likeliest_anywhere(block, groups):
+    """The likeliest of the guesses that searches end at, which begin with coordinates alike and with some ahead."""
+    starts = [np.append(np.full(groups, speed), np.log(noise)) for speed, noise in STARTS]
+    alike = min(starts, key=lambda start: _loss(start, *block)[0])
+    ahead = np.array(list(product(AHEAD, repeat=groups)))
+    ahead = np.unique(ahead - ahead.mean(axis=1, keepdims=True), axis=0)
+    starts = [alike, *(np.append(alike[:-1] + each, np.log(CLEAN)) for each in ahead)]
+    starts.sort(key=lambda start: _loss(start, *block)[0])
+    ends = [_likeliest(start, block) for start in starts[:FOLLOWED]]
+    return min(ends, key=lambda end: _loss(end, *block)[0])
+
+
+def _settled(guess, block, near):
+    """The guess by its own distances, and the blocks of these."""
     changed = _apart(guess)
     for _ in range(ROUNDS - 1):
         if np.abs(changed).max() < SETTLED:
@@ -85,8 +108,7 @@ def relative_speeds(
         before, block = guess, near(_apart(guess))
         guess = _likeliest(before, block)
         changed = _apart(guess) - _apart(before)
-    logarithms = np.round(_apart(guess) * _probability(guess, block) / STEP) * STEP
-    return np.exp(logarithms - logarithms.max()) @ member
+    return guess, block
 
 
 def _likeliest(start, block):
@@ -128,7 +150,8 @@ def _squares(x):
 
 def _loss(guess, squares, values, known, weight):
     """The negative logarithm of the likelihood and the prior, and its gradient in `guess`: logarithms of the speeds of
-    each group and of the variance of the noise.
+    each group and of the variance of the noise. Blocks in which nothing varies (no rain, no cases) say nothing: their
+    likelihood has no bound.
 
     `squares [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as these."""
     speeds, noise = guess[:-1], np.exp(guess[-1])
@@ -138,7 +161,8 @@ def _loss(guess, squares, values, known, weight):
     k, (m, dy) = (1 + r) * decay, values.shape[1:]
     total, slopes = 0.0, np.zeros_like(guess)
     for y, beside in zip(np.moveaxis(values, 2, 0), np.moveaxis(known, 2, 0), strict=True):
-        matrix = k + (noise + NUGGET + beside)[..., None] * np.eye(m)
+        varied = np.ptp(y, axis=1) > 1e-9 * np.ptp(y)
+        y, matrix = y[varied], (k + (noise + NUGGET + beside)[..., None] * np.eye(m))[varied]
         inverse = np.linalg.inv(matrix)
         of_one = inverse.sum(axis=2)
         one = of_one.sum(axis=1)
@@ -147,7 +171,7 @@ def _loss(guess, squares, values, known, weight):
         rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
         total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
         g = p - (m - 1) * py[:, :, None] * py[:, None] / rest[:, None, None]  # twice the slope in the matrix
-        slopes[:-1] -= 3 / 2 * np.einsum("bij,gbij->g", g * decay, weighted)
+        slopes[:-1] -= 3 / 2 * np.einsum("bij,gbij->g", g * decay[varied], weighted[:, varied])
         slopes[-1] += noise / 2 * np.trace(g, axis1=1, axis2=2).sum()
     prior, slope = _prior(speeds - speeds.mean())
     slopes = weight * slopes / dy

@@ -78,8 +78,8 @@ def low_and_half(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def half_range(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Half of what lies between; zero where that is no more than rounding errors, which are no scale."""
-    half = (high - low) / 2
-    return np.where(half > np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)), half, 0.0)
+    half, number = (high - low) / 2, np.finfo(float)
+    return np.where(half > np.maximum(number.eps * np.maximum(np.abs(low), np.abs(high)), number.tiny), half, 0.0)
 
 
 def filling(half: np.ndarray, otherwise: np.ndarray | float = 1.0) -> np.ndarray:

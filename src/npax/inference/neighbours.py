@@ -33,7 +33,7 @@ class Neighbours:
 
     def __init__(self, points: np.ndarray, size: int):
         self.count = min(size, len(points))
-        order = np.random.default_rng(0).permutation(len(points))
+        order = np.random.default_rng(0).permutation(np.lexsort(points.T))  # whatever order they come in
         order = order[_few_of_each_place(points[order], size)]
         self.counted = np.sort(order)
         self.levels = []

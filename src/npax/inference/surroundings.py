@@ -8,6 +8,8 @@ from .frames import half_range
 
 BEYOND = 0.5
 """How far outside the box predictions still hold what they promise, as a share of its half-width."""
+SAME = 1e-6
+"""Of the one value of a coordinate that is constant: no farther away, as after rounding to float32, is the same."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,14 +26,15 @@ class Surroundings:
 
     @classmethod
     def of(cls, positions: np.ndarray, east_north_up: np.ndarray | None = None) -> "Surroundings":
-        """The margin is half of the half-width: of each coordinate by itself, on the sphere of the larger; a coordinate
-        that is constant has no end."""
+        """The margin is half of the half-width: of each coordinate by itself, on the sphere of the larger. None beside
+        a coordinate that is constant, since nothing says how fast values change along it; but of one place no end."""
         places = _mapped(positions, east_north_up)
         low, high = places.min(axis=0), places.max(axis=0)
         half = half_range(low, high)
         if east_north_up is not None:
             half[:2] = half[:2].max() if half[:2].max() > 1e-12 else 0.0
-        margin = np.where(half > 0, BEYOND * half, np.inf)
+        none = SAME * np.maximum(np.abs(low), np.finfo(float).tiny) if np.any(half > 0) else np.inf
+        margin = np.where(half > 0, BEYOND * half, none)
         return cls(low - margin, high + margin, east_north_up)
 
     def miss(self, positions: np.ndarray) -> np.ndarray:

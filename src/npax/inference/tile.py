@@ -61,6 +61,11 @@ BLOCK = 2**18
 """Targets whose cells are listed at a time."""
 
 
+def has_trend(observations: int, size: int) -> bool:
+    """Whether a trend is taken off so many observations, where a cell sees `size` of them."""
+    return observations >= TREND * size
+
+
 class Batch(NamedTuple):
     """Cells that are answered together: boxes `[cells d]`, targets `[cells width]` and which of them count."""
 
@@ -146,7 +151,7 @@ class Tiled:
         self.error = None if error is None else error / self.standardiser.std
         self.model, self.size, self.progress = model, size, progress
         self.trend = None
-        if self.standardise and len(x) >= TREND * size:
+        if self.standardise and has_trend(len(x), size):
             self.trend = _Trend(coordinates.space(self.positions), self.positions, self.y, self.error)
             self.y = self.y - self.trend(self.positions)
         self.coordinates = adapted(coordinates, self.positions, self.y, self.error, self.standardise)
