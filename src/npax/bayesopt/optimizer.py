@@ -1,26 +1,22 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
-from pathlib import Path
-
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import scipy.stats
-from scipy.optimize import Bounds, OptimizeResult
+from scipy.optimize import OptimizeResult
 
 from ..arguments import whole_number
-from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
-from ..inference.frames import HALF_SPAN
-from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
-from ..serialise import load
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
+from .checks import as_model, checked_bounds, numbers
 from .record import Foreseen, Record
 from .scale import Scale
 from .surrogate import Evaluations, ModelSurrogate, RescaledSurrogate
+from .units import Units
 
 CANDIDATES = 512
 """Candidates of each round, from all over the box and from around the best places."""
@@ -60,6 +56,8 @@ class Optimizer:
     - What was evaluated before can be told without having been asked; it counts towards `n_init`.
     - An evaluation that failed is told as NaN: it is left out of the result with a `FailedEvaluation` warning, and
       the model is given the worst value there.
+    - Where the function varies faster along one coordinate than along another, the values say so, and the model sees
+      coordinates in which it varies alike (`npax.inference.anisotropy`).
     - What the model foresees of each answer is compared with it, and how certain the model is taken to be follows from
       that (`record.Record`).
     - Everything is plain data: an optimizer can be pickled between questions.
@@ -87,7 +85,7 @@ class Optimizer:
         model="gp-universal",
         random_state=None,
     ):
-        self.low, self.high = _checked_bounds(bounds)
+        self.low, self.high = checked_bounds(bounds)
         whole_number(1, n_init=n_init)
         if isinstance(random_state, np.random.RandomState):  # as scikit-learn has them
             random_state = random_state.randint(np.iinfo(np.int32).max)
@@ -95,7 +93,7 @@ class Optimizer:
         self.acquisition = acquisition_named(acquisition) if isinstance(acquisition, str) else acquisition
         if not isinstance(self.acquisition, AbstractAcquisition):
             raise TypeError(f"`acquisition` must be a name or an acquisition object, got {acquisition!r}.")
-        self.surrogate = ModelSurrogate(_model(model))
+        self.surrogate = ModelSurrogate(as_model(model))
         if len(self.low) > self.surrogate.model.dx:
             raise ValueError(
                 f"The model takes up to {self.surrogate.model.dx} coordinates, got {len(self.low)} pairs in `bounds`."
@@ -111,6 +109,7 @@ class Optimizer:
         self._open: list[np.ndarray] = []
         self._foreseen: dict[bytes, Foreseen] = {}
         self._record = Record()
+        self._units: Units | None = None
         self.used = False
         """Whether the model has chosen a place yet."""
 
@@ -141,7 +140,7 @@ class Optimizer:
         for an `error` that is no standard deviation or that the model does not hear of; `TypeError` for values that
         are not numbers.
         """
-        y = _numbers(y)
+        y = numbers(y)
         x = np.asarray(x, np.float64)
         if x.shape != (*y.shape, len(self.low)) and not (x.shape == self.low.shape and y.size == 1):
             raise ValueError(
@@ -153,6 +152,7 @@ class Optimizer:
         if not np.all(np.abs(x - inside) <= self._rounding()):
             raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
         self._has_errors |= error is not None
+        self._units = None
         for place, value, of_value in zip(inside, y, errors, strict=True):
             self._told.append((place, float(value), float(of_value)))
             question = self._close(place)
@@ -205,7 +205,7 @@ class Optimizer:
         known = np.array([np.isfinite(y) for _, y, _ in self._told], bool)
         if not known.any():
             raise ValueError("There is nothing to recommend: no evaluation had a finite value.")
-        seen, scale = self._seen([])
+        seen, scale, _ = self._seen([])
         mean = np.asarray(_means(self.surrogate, seen), np.float64)[: len(known)]
         lowest = np.where(known, mean, np.inf).argmin()
         return self._told[lowest][0].copy(), float(scale.undo(mean[lowest]))
@@ -235,22 +235,22 @@ class Optimizer:
 
     def _foresee(self, place):
         """What the model predicts of the value at a place in the unit cube, before it is known."""
-        seen, scale = self._seen(self._open)
-        mean, std, share = map(float, _foreseen(self.surrogate, seen, jnp.asarray(_from_cube(place[None]))))
+        seen, scale, units = self._seen(self._open)
+        mean, std, share = map(float, _foreseen(self.surrogate, seen, jnp.asarray(units(place[None]))))
         return Foreseen(mean, std, share, scale)
 
     def _most_promising(self):
         """The place in the unit cube that promises most, after a few rounds of candidates."""
-        seen, _ = self._seen(self._open)
+        seen, _, units = self._seen(self._open)
         belief = RescaledSurrogate(self.surrogate, jnp.asarray(self._record.factor, jnp.float32))
         key = jr.key(self._rng.integers(2**31))
         n = int(seen.mask.sum())
         best = np.argsort(np.asarray(seen.y)[:n], kind="stable")[:CENTRES]
         anywhere = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng).random(CANDIDATES // 2)
-        places = np.concatenate([anywhere, self._around(_to_cube(np.asarray(seen.x)[best]), CANDIDATES // 2)])
+        places = np.concatenate([anywhere, self._around(units.undo(np.asarray(seen.x)[best]), CANDIDATES // 2)])
         kept, promises = places[:0], np.zeros(0)
         for _ in range(ROUNDS):
-            found = np.asarray(_promises(self.acquisition, belief, seen, jnp.asarray(_from_cube(places)), key))
+            found = np.asarray(_promises(self.acquisition, belief, seen, jnp.asarray(units(places)), key))
             found = np.where(self._asked(places), -np.inf, found)  # the very corner of the box, for one, was asked for
             kept, promises = np.concatenate([kept, places]), np.concatenate([promises, found])
             order = np.argsort(-promises, kind="stable")[:CENTRES]  # NaN comes last
@@ -269,19 +269,21 @@ class Optimizer:
         reach = np.exp(self._rng.uniform(*np.log(REACH), size=(n, 1)))
         return np.clip(picked + reach * self._rng.normal(size=picked.shape), 0.0, 1.0)
 
-    def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, Scale]:
+    def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, Scale, Units]:
         """What the model is given: what was told, and questions answered by the median; in its units, padded."""
         told, errors = (np.array(column) for column in list(zip(*self._told, strict=True))[1:])
         scale = Scale.of(told[np.isfinite(told)])
         told = np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan)))
         y, errors = scale(told), np.pad(scale.error(told, errors), (0, len(pending)))
+        places = (np.array([x for x, *_ in self._told] + pending) - self.low) / (self.high - self.low)
+        if self._units is None:
+            self._units = Units.of(places[: len(y)], y, errors[: len(y)])
         y = np.concatenate([y, np.full(len(pending), np.median(y))])
-        x = np.array([x for x, *_ in self._told] + pending)
         known, size = len(y), wide_bucket(len(y), 2**30)
-        x = pad(_from_cube((x - self.low) / (self.high - self.low)), size)
+        x = pad(self._units(places), size)
         y, errors = (pad(a.astype(np.float32), size) for a in (y, errors))
         columns = (x, y, np.arange(size) < known, *([errors] if self._has_errors else []))
-        return Evaluations(*map(jnp.asarray, columns)), scale
+        return Evaluations(*map(jnp.asarray, columns)), scale, self._units
 
 
 @eqx.filter_jit
@@ -297,59 +299,3 @@ def _foreseen(surrogate, seen, xt):
 @eqx.filter_jit
 def _means(surrogate, seen):
     return surrogate.moments(seen, seen.x)[0]
-
-
-def _from_cube(places):
-    """From the unit cube to the coordinates that models are trained on."""
-    return (HALF_SPAN * (2 * places - 1)).astype(np.float32)
-
-
-def _to_cube(x):
-    return (x.astype(np.float64) / HALF_SPAN + 1) / 2
-
-
-def _checked_bounds(bounds):
-    """Lower and upper ends `[d]`, float64."""
-    if isinstance(bounds, Bounds):
-        bounds = np.stack(np.broadcast_arrays(bounds.lb, bounds.ub), axis=-1)
-    try:
-        pairs = np.asarray(bounds, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"`bounds` must be pairs of numbers, `[(low, high), ...]`, got {bounds!r}.") from error
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
-        raise ValueError(
-            f"`bounds` must be one pair for each coordinate, `[(low, high), ...]`; got an array of shape {pairs.shape}."
-        )
-    for i, (low, high) in enumerate(pairs):
-        if not (np.isfinite(high - low) and low < high):
-            raise ValueError(f"Pair {i} of `bounds` must be finite with low < high, got ({low:g}, {high:g}).")
-    return pairs[:, 0], pairs[:, 1]
-
-
-def _numbers(y) -> np.ndarray:
-    """Real numbers as float64, NaN where they are masked. `None` and text are refused, which NumPy would convert."""
-    try:
-        if y is None or np.asarray(y).dtype.kind not in "biuf":
-            raise TypeError("not numbers")
-        return floats(y)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"Values of the function must be real numbers, got {y!r}.") from error
-
-
-def _model(model) -> AbstractNeuralProcess:
-    if isinstance(model, str | Path):
-        model = load(model)
-    if not isinstance(model, AbstractNeuralProcess):
-        from ..estimators import NeuralProcessRegressor  # here, since it imports scikit-learn
-
-        if not isinstance(model, NeuralProcessRegressor):
-            raise TypeError(
-                "`model` must be the name of a pretrained model, a path, a model or a NeuralProcessRegressor; "
-                f"got {type(model).__name__}."
-            )
-        return _model(getattr(model, "model_", model.model))  # fine-tuned, perhaps
-    if isinstance(model, GridConvCNP):
-        raise ValueError(
-            '`model` is one of pictures, and evaluations are points: choose one of points, such as "gp-universal".'
-        )
-    return model

@@ -91,12 +91,17 @@ def _likeliest_anywhere(block, groups):
     """The likeliest of the guesses that searches end at, which begin with coordinates alike and with some ahead."""
     starts = [np.append(np.full(groups, speed), np.log(noise)) for speed, noise in STARTS]
     alike = min(starts, key=lambda start: _loss(start, *block)[0])
-    ahead = np.array(list(product(AHEAD, repeat=groups)))
-    ahead = np.unique(ahead - ahead.mean(axis=1, keepdims=True), axis=0)
-    starts = [alike, *(np.append(alike[:-1] + each, np.log(CLEAN)) for each in ahead)]
+    starts = [alike, *(np.append(alike[:-1] + ahead, np.log(CLEAN)) for ahead in _ahead(groups))]
     starts.sort(key=lambda start: _loss(start, *block)[0])
     ends = [_likeliest(start, block) for start in starts[:FOLLOWED]]
     return min(ends, key=lambda end: _loss(end, *block)[0])
+
+
+def _ahead(groups):
+    """Which coordinates may be ahead of which: all combinations of three, of more one at a time, lest there be many."""
+    each = product(AHEAD, repeat=groups) if groups <= 3 else np.concatenate([a * np.eye(groups) for a in AHEAD])
+    each = np.array(list(each))
+    return np.unique(each - each.mean(axis=1, keepdims=True), axis=0)
 
 
 def _settled(guess, block, near):

@@ -1,0 +1,57 @@
+"""What a search is given, checked."""
+
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import Bounds
+
+from ..arrays import floats
+from ..models import AbstractNeuralProcess, GridConvCNP
+from ..serialise import load
+
+
+def checked_bounds(bounds):
+    """Lower and upper ends `[d]`, float64."""
+    if isinstance(bounds, Bounds):
+        bounds = np.stack(np.broadcast_arrays(bounds.lb, bounds.ub), axis=-1)
+    try:
+        pairs = np.asarray(bounds, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`bounds` must be pairs of numbers, `[(low, high), ...]`, got {bounds!r}.") from error
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not len(pairs):
+        raise ValueError(
+            f"`bounds` must be one pair for each coordinate, `[(low, high), ...]`; got an array of shape {pairs.shape}."
+        )
+    for i, (low, high) in enumerate(pairs):
+        if not (np.isfinite(high - low) and low < high):
+            raise ValueError(f"Pair {i} of `bounds` must be finite with low < high, got ({low:g}, {high:g}).")
+    return pairs[:, 0], pairs[:, 1]
+
+
+def numbers(y) -> np.ndarray:
+    """Real numbers as float64, NaN where they are masked. `None` and text are refused, which NumPy would convert."""
+    try:
+        if y is None or np.asarray(y).dtype.kind not in "biuf":
+            raise TypeError("not numbers")
+        return floats(y)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"Values of the function must be real numbers, got {y!r}.") from error
+
+
+def as_model(model) -> AbstractNeuralProcess:
+    if isinstance(model, str | Path):
+        model = load(model)
+    if not isinstance(model, AbstractNeuralProcess):
+        from ..estimators import NeuralProcessRegressor  # here, since it imports scikit-learn
+
+        if not isinstance(model, NeuralProcessRegressor):
+            raise TypeError(
+                "`model` must be the name of a pretrained model, a path, a model or a NeuralProcessRegressor; "
+                f"got {type(model).__name__}."
+            )
+        return as_model(getattr(model, "model_", model.model))  # fine-tuned, perhaps
+    if isinstance(model, GridConvCNP):
+        raise ValueError(
+            '`model` is one of pictures, and evaluations are points: choose one of points, such as "gp-universal".'
+        )
+    return model
