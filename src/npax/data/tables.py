@@ -175,12 +175,11 @@ def _no_dates(column):
     """Which texts are none, in a column most of whose texts are."""
     if not isinstance(column, pd.Series):
         return ""
-    texts = column.dropna().astype(str)
-    bad = texts[pd.to_datetime(texts, format="ISO8601", utc=True, errors="coerce").isna()]
-    if not len(bad) or 2 * len(bad) > len(texts):
+    dates = pd.to_datetime(column.astype(str), format="ISO8601", utc=True, errors="coerce")
+    bad = np.flatnonzero(dates.isna() & column.notna())
+    if not len(bad) or 2 * len(bad) > column.count():
         return ""
-    row = column.index.get_loc(bad.index[0]) + 1
-    return f"of dates, but for {len(bad):,} of {len(column):,}, first '{bad.iloc[0]}' in row {row}. "
+    return f"of dates, but for {len(bad):,} of {len(column):,}, first '{column.iloc[bad[0]]}' in row {bad[0] + 1}. "
 
 
 def _first_text(column):
