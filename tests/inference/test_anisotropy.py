@@ -90,6 +90,13 @@ def test_any_observations_have_finite_speeds(n, d, seed):
         assert np.isfinite(found).all() and found.max() == 1 and found.min() > 0
 
 
+def test_a_constant_column_changes_nothing(rng):
+    x = rng.uniform(-2, 2, (300, 2))
+    y, beside = field(rng, x, [1.0, 4.0]), np.column_stack([x[:, 0], np.full(300, 0.7), x[:, 1]])
+    found = relative_speeds(beside, y, None, groups(3))
+    assert found[1] == 1 and np.array_equal(found[[0, 2]], relative_speeds(x, y, None, groups(2)))
+
+
 def test_the_order_of_observations_does_not_matter(rng):
     x = rng.uniform(-2, 2, (300, 2))
     y, order = field(rng, x, [1.0, 4.0]), rng.permutation(300)
