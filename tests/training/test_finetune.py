@@ -60,7 +60,7 @@ def test_scores_on_held_out_tasks_are_compiled_once():
 
 def test_a_model_that_training_spoils_comes_back_as_it_was(waves):
     fresh = cnp(2)
-    tuned = finetune(fresh, *waves, steps=8, learning_rate=30.0, **OPTIONS)
+    tuned = finetune(fresh, *waves, steps=8, learning_rate=3.0, **OPTIONS)
     assert tuned.steps == 0 and tuned.model is fresh
 
 
