@@ -10,10 +10,13 @@ ACKNOWLEDGEMENT = (
     "M. Katzfuss, Y. Fahmy; MIT licence)."
 )
 
+START = np.datetime64("2016-01-01")
+"""What days are counted from."""
+
 
 class Argo(NamedTuple):
     """`lon` (degrees east, 20 to 380) and `lat` (degrees north), `temp` (degrees Celsius at 100 dbar) and `day` (days
-    since the first of January 2016 began, to a sixteenth of a day), each `[n]`."""
+    since `START`, to a sixteenth of a day), each `[n]`."""
 
     lon: np.ndarray
     lat: np.ndarray

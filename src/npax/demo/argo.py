@@ -9,15 +9,16 @@ from rich.table import Table
 from scipy.spatial import KDTree
 
 from ..data import argo, is_land
-from ..data.argo import ACKNOWLEDGEMENT
+from ..data.argo import ACKNOWLEDGEMENT, START
 from ..estimators import NeuralProcessRegressor
 from ..files import replaced
 from ..metrics import score_report
 from .baselines import InverseDistance, SubsetGP, chords
 
-TITLE = "Ocean temperature at 100 dbar"
+FIELD = "Ocean temperature at 100 dbar"
 SHOWN = np.datetime64("2016-02-15T12")
 """When the map is of: the middle of the three months."""
+TITLE = f"{FIELD}, {SHOWN.item():%d %B %Y}"
 
 
 class Row(NamedTuple):
@@ -65,7 +66,7 @@ def run(
     console = Console() if console is None else console
     X, y, held_out = split(seed, holdout, observations)
     profiles = f"{len(y):,} Argo profiles of three months, {held_out.sum():,} of them held out."
-    console.print(f"[bold]{TITLE}[/]: {profiles}", markup=True)
+    console.print(f"[bold]{FIELD}[/]: {profiles}", markup=True)
 
     regressor = NeuralProcessRegressor(
         model, coords="latlon", tile_size=64, progress=console.is_terminal, random_state=seed
@@ -136,7 +137,7 @@ def write(result: Result, path: str | Path) -> None:
         },
         attrs={
             "Conventions": "CF-1.11",
-            "title": f"{TITLE}, {SHOWN.item():%d %B %Y}",
+            "title": TITLE,
             "source": "npax neural process, conditioned on Argo profiles",
             "comment": "From profiles of January to March 2016. No value on land and beyond 5 degrees of all of them.",
             "acknowledgement": ACKNOWLEDGEMENT,
@@ -158,7 +159,7 @@ def draw(result: Result, path: str | Path) -> None:
         result.mean,
         result.std,
         coords="latlon",
-        title=f"{TITLE}, {SHOWN.item():%d %B %Y}",
+        title=TITLE,
         name="temperature",
         units="°C",
     )
@@ -192,7 +193,7 @@ def _score(name: str, predict: Callable, X, y, held_out, console) -> Row:
 def _map(regressor, X, console, reach=5.0):
     """The global 1-degree grid in the frame of the floats, with cells kept within `reach` degrees of one."""
     lon, lat = np.arange(20.5, 380), np.arange(-89.5, 90)
-    shown = (SHOWN - np.datetime64("2016-01-01")) / np.timedelta64(1, "D")
+    shown = (SHOWN - START) / np.timedelta64(1, "D")
     cells = np.column_stack([a.ravel() for a in np.meshgrid(lon, lat, shown)])
     console.print(f"map of {len(cells):,} cells ...")
     started = time.perf_counter()

@@ -36,7 +36,7 @@ class InverseDistance:
     def fit(self, X: np.ndarray, y: np.ndarray) -> "InverseDistance":
         self._y = y
         some = np.random.default_rng(self.random_state).permutation(len(X))[:5000]
-        found = [self._left_out(X, y, some, pace) for pace in (PACES if X.shape[1] > 2 else PACES[:1])]
+        found = [(pace, *self._left_out(X, some, pace)) for pace in (PACES if X.shape[1] > 2 else PACES[:1])]
         self._pace, squares, spread = min(found, key=lambda each: each[1].mean())
         self._tree = KDTree(self._places(X, self._pace))
 
@@ -49,24 +49,23 @@ class InverseDistance:
 
     def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of a new observation, each `[n]`."""
-        mean, spread = self._weigh(self._places(X, self._pace))
+        mean, spread = self._weigh(self._tree, self._places(X, self._pace))
         return mean, np.sqrt(self._a * spread + self._b)
 
-    def _left_out(self, X, y, some, pace):
-        """The `pace`, and squared errors and spreads at observations that do not count themselves."""
+    def _left_out(self, X, some, pace):
+        """Squared errors and spreads at observations that do not count themselves."""
         places = self._places(X, pace)
-        self._tree = KDTree(places)
-        mean, spread = self._weigh(places[some], skip=1)
-        return pace, np.square(y[some] - mean), spread
+        mean, spread = self._weigh(KDTree(places), places[some], skip=1)
+        return np.square(self._y[some] - mean), spread
 
     @staticmethod
     def _places(X, pace):
         return np.column_stack([chords(X), pace * X[:, 2:]])
 
-    def _weigh(self, places, skip=0):
+    def _weigh(self, tree, places, skip=0):
         """Weighted mean and variance of the nearest observations, without the first `skip` of them."""
         nearest = min(self.neighbours + skip, len(self._y))
-        distance, index = (np.reshape(a, (len(places), -1)) for a in self._tree.query(places, nearest))
+        distance, index = (np.reshape(a, (len(places), -1)) for a in tree.query(places, nearest))
         distance, index = distance[:, skip:], index[:, skip:]
         weights = 1 / np.maximum(distance, 1e-6) ** 2
         weights /= weights.sum(axis=1, keepdims=True)
@@ -87,7 +86,8 @@ class SubsetGP:
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "SubsetGP":
         some = np.random.default_rng(self.random_state).permutation(len(X))[: self.size]
-        self._spread = X[some, 2:].std(axis=0)
+        spread = X[some, 2:].std(axis=0)
+        self._spread = np.where(spread > 0, spread, 1.0)
         lengths = 0.3 if X.shape[1] == 2 else [0.3] * 3 + [1.0] * (X.shape[1] - 2)
         kernel = ConstantKernel(1.0, (1e-3, 1e3)) * Matern(lengths, (1e-3, 1e2), nu=1.5)
         kernel = kernel + WhiteKernel(0.05, (1e-6, 1e1))
