@@ -3,11 +3,12 @@
     python benchmarks/anisotropy.py
 
 Matern 3/2 fields of variance 1, observed with noise at uniform places of [-2, 2]^d: with one length scale for all
-coordinates, one of its own for each (log-uniform from 0.3 to 3), or the same and one coordinate without effect; and on
-the globe during a year. CRPS of the noiseless field at 500 other places above that of the Gaussian process that knows
-kernel and noise: with the units that `npax.inference.anisotropy` finds, as the estimator does, and with each coordinate
-scaled by itself. Then ocean temperatures with longitude, latitude and day, and without the day (the split of `npax
-demo`). Writes `results/anisotropy.md` and `.json`.
+coordinates, one of its own for each (log-uniform from 0.3 to 3), or the same and one coordinate without effect; on a
+part of the globe (30 by 20 degrees around 50 N) and all around it, with one length in all directions or a third of it
+to the north; and around it during a year. CRPS of the noiseless field at 500 other places above that of the Gaussian
+process that knows kernel and noise: with the units that `npax.inference.anisotropy` finds, as the estimator does, and
+with each coordinate scaled by itself. Then ocean temperatures with longitude, latitude and day, and without the day
+(the split of `npax demo`). Writes `results/anisotropy.md` and `.json`.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from npax.serialise import load
 
 TARGETS = 500
 PLANES = [(d, n, noise) for d in (2, 3) for n in (40, 200, 2000) for noise in (0.1, 1.0)]
+_WHERE = {"part": "a part of the globe", "whole": "the globe"}
 KINDS = ("alike", "unlike", "one without effect")
 
 
@@ -40,8 +42,13 @@ def main() -> None:
             found = [_plane(model, seed, d, n, noise, kind) for seed in range(options.fields)]
             rows.append({"places": f"{n:,} in {d}-D", "noise": noise, "lengths": kind, **_row(found)})
             print(rows[-1], flush=True)
+    for n, where, north in [(n, w, north) for w in ("part", "whole") for n in (40, 200, 2000) for north in (1, 3)]:
+        found = [_sphere(model, seed, n, where == "part", north) for seed in range(options.fields)]
+        lengths = "alike" if north == 1 else "a third to the north"
+        rows.append({"places": f"{n:,} on {_WHERE[where]}", "noise": 0.3, "lengths": lengths, **_row(found)})
+        print(rows[-1], flush=True)
     for n, space, days in ((200, 0.6, 120.0), (4000, 0.3, 60.0)):
-        found = [_globe(model, seed, n, space, days) for seed in range(max(options.fields // 2, 1))]
+        found = [_year(model, seed, n, space, days) for seed in range(max(options.fields // 2, 1))]
         rows.append({"places": f"{n:,} on the globe in a year", "noise": 0.3, "lengths": "unlike", **_row(found)})
         print(rows[-1], flush=True)
     real = _argo(model)
@@ -59,18 +66,33 @@ def _plane(model, seed, d, n, noise, kind):
     return _scored(model, rng, x, x / lengths, noise, Planar())
 
 
-def _globe(model, seed, n, space, days):
+def _sphere(model, seed, n, part, north):
+    """Length scales to the east, beside the extent, as on planes; on what is added for the north depends nothing else:
+    chords and differences of latitude."""
+    rng = np.random.default_rng(seed)
+    x = _around(rng, n + TARGETS)
+    if part:
+        x = np.column_stack([rng.uniform(-15, 15, len(x)), rng.uniform(40, 60, len(x))])
+    length = np.exp(rng.uniform(np.log(0.3), np.log(3.0))) * (np.radians(5) if part else 0.5)
+    latitude = np.radians(x[:, 1:]) * np.sqrt(north**2 - 1)
+    return _scored(model, rng, x, np.column_stack([LatLon().positions(x), latitude]) / length, 0.3, LatLon())
+
+
+def _around(rng, m):
+    """Places spread evenly over the globe."""
+    return np.column_stack([rng.uniform(-180, 180, m), np.degrees(np.arcsin(rng.uniform(-1, 1, m)))])
+
+
+def _year(model, seed, n, space, days):
     """Length scales in radii of the globe and in days."""
     rng = np.random.default_rng(seed)
-    m = n + TARGETS
-    north = np.degrees(np.arcsin(rng.uniform(-1, 1, m)))
-    x = np.column_stack([rng.uniform(-180, 180, m), north, rng.uniform(0, 365, m)])
+    x = np.column_stack([_around(rng, n + TARGETS), rng.uniform(0, 365, n + TARGETS)])
     return _scored(model, rng, x, LatLon().positions(x) / [space, space, space, days], 0.3, LatLon())
 
 
 def _scored(model, rng, x, seen, noise, system):
     """CRPS of a field with unit length scales at places `seen [n + TARGETS p]`: the best, then pairs of `Exact` (NaN on
-    the globe) and `Tiled`, with units found and each coordinate scaled by itself."""
+    the globe in time) and `Tiled`, with units found and each coordinate scaled by itself."""
     n = len(x) - TARGETS
     k = _matern(cdist(seen, seen))
     field = cholesky(k + 1e-8 * np.eye(len(k)), lower=True) @ rng.normal(size=len(k))
@@ -81,7 +103,7 @@ def _scored(model, rng, x, seen, noise, system):
     scores = [score_report(truth, across @ cho_solve(known, y), np.sqrt(np.maximum(variance, 1e-12)))["crps"]]
     for way in (system, _each_by_itself(system, x[:n])):
         for kind in (Exact, Tiled):
-            if kind is Exact and isinstance(system, LatLon):
+            if kind is Exact and isinstance(system, LatLon) and x.shape[1] > 2:
                 scores.append(np.nan)
                 continue
             found = kind(model, x[:n], y[:, None], way)(x[n:])
@@ -110,6 +132,7 @@ def _argo(model):
     rows = []
     for name, columns, system in (
         ("longitude, latitude", 2, LatLon()),
+        ("longitude, latitude, one scale", 2, _each_by_itself(LatLon(), places[~held_out][:, :2])),
         ("and day", 3, LatLon()),
         ("and day, scaled by itself", 3, by_itself),
     ):

@@ -511,8 +511,8 @@ def test_a_region_seen_for_a_while_is_as_its_map_is(small, rng):
     y = np.sin(3 * X[:, 0]) + X[:, 2] / 90
     lonlat = X * [0.5 / np.cos(np.radians(60)), 0.5, 1] + [179.9, 60, 0]
     positions = LatLon().positions(lonlat)
-    chord, *_, day = LatLon().adapted(positions, y[:, None]).units
-    units = (chord * np.radians(0.5), chord * np.radians(0.5), day)
+    east, north, _, day = LatLon().adapted(positions, y[:, None]).units
+    units = (east * np.radians(0.5), north * np.radians(0.5), day)
     found = npax.NeuralProcessRegressor(small, coords="latlon").fit(lonlat, y)
     expected = Exact(small, X, y[:, None], Planar(units=units))(X[:20])
     mean, std = found.predict(lonlat[:20], return_std=True)

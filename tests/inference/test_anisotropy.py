@@ -113,7 +113,56 @@ def test_units_are_found_whatever_the_columns_come_in(scale, rng):
     assert np.allclose(other * [scale, 1 / scale], plain)
     system = Planar().adapted(x, y)
     assert system.adapted(x, -y) is system and Planar(isotropic=True).adapted(x, y) == Planar(isotropic=True)
-    assert LatLon().adapted(LatLon().positions(x), y) == LatLon()
+
+
+def northward(system, x, y):
+    """How many times as fast values vary to the north as to the east."""
+    east, north, up, *_ = system.adapted(system.positions(x), y).units
+    assert east == up
+    return north / east
+
+
+@pytest.mark.parametrize("speeds", [(1.0, 1.0), (1.0, 3.0), (3.0, 1.0)])
+@pytest.mark.parametrize("beside", [0, 1])
+def test_on_a_part_of_the_globe_north_is_found_to_be_unlike_east(speeds, beside, rng):
+    """Around 50 degrees of latitude, where a degree of longitude is 0.64 of one of latitude; with a third column."""
+    plane = rng.uniform(-2, 2, (600, 2 + beside))
+    y = field(rng, plane, [*speeds, *[0.5] * beside])
+    x = np.column_stack([170 + plane[:, 0] / np.cos(np.radians(50)), 50 + plane[:, 1], plane[:, 2:]])
+    ratio = northward(LatLon(), x, y)
+    assert np.isclose(np.log(ratio), np.log(speeds[1] / speeds[0]), atol=0.4)
+    moved = northward(LatLon(), x + np.eye(2 + beside)[0] * 123, y)
+    assert np.isclose(ratio, moved, rtol=0.07)  # a step of what it is rounded to
+
+
+def test_all_around_the_globe_north_is_along_its_axis(rng):
+    """Climate by latitude. The centroid, which is anywhere, does not matter."""
+    x = np.column_stack([rng.uniform(-180, 180, 400), np.degrees(np.arcsin(rng.uniform(-1, 1, 400)))])
+    y = np.sin(np.radians(6 * x[:, 1:])) + 0.2 * np.sin(np.radians(x[:, :1])) + 0.1 * rng.normal(size=(400, 1))
+    assert northward(LatLon(), x, y) > 2
+    frame = LatLon().frame(LatLon().positions(x))
+    assert np.allclose(frame.rotation[:, 1], [0, 0, 1], atol=1e-12)
+
+
+def test_along_a_meridian_nothing_is_said_of_the_east(rng):
+    x = np.column_stack([np.full(60, 20.0), np.linspace(-40, 40, 60)])
+    y = np.sin(x[:, 1:] / 5)
+    for places in (x, x[:, ::-1]):
+        assert northward(LatLon(), places, y) == 1
+    deep = np.column_stack([x, rng.uniform(0, 1000, 60)])
+    assert northward(LatLon(), deep, y) == 1
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+@pytest.mark.parametrize("system", [LatLon(), LatLon(units=(1.0, 1.0, 1.0))], ids=["found", "alike"])
+def test_what_varies_faster_to_the_north_is_seen_better_for_it(kind, system, rng):
+    """The shipped model; beside one scale for all directions, a negative control."""
+    model = load("gp-universal")
+    x = np.column_stack([rng.uniform(0, 30, 400), rng.uniform(30, 60, 400)])
+    truth = np.sin(x[:, 1:] / 1.2) + 0.3 * np.sin(x[:, :1] / 8)
+    y = truth[:200] + 0.1 * rng.normal(size=(200, 1))
+    rmse = np.sqrt(np.mean(np.square(kind(model, x[:200], y, system)(x[200:]).mean - truth[200:])))
+    assert (rmse < 0.15) == (system.units is None)
 
 
 @pytest.mark.parametrize("kind", [Exact, Tiled])

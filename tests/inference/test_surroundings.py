@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from npax.inference import LatLon, Planar, Unscaled
+from npax.inference.surroundings import Surroundings
 
 AT = np.array([[1.0, 1.0], [1.49, -1.49], [1.51, 0.0], [0.0, -1.51], [20.0, 20.0]])
 """In half-widths from the middle."""
@@ -40,6 +41,13 @@ def test_on_the_sphere_there_is_no_place_apart(middle, degrees):
     found = system.surroundings(system.moved(patch, equator, at)).miss(system.moved(places, equator, at))
     assert found.tolist() == OUTSIDE[:4]
     assert system.surroundings(system.moved(patch, equator, at)).miss(-at[None]).all()  # the antipode
+
+
+def test_the_antipode_is_far_away():
+    """Its direction is any, and rounding errors need not give it one."""
+    axes = np.eye(3)  # up is the north pole
+    near = np.array([[0.1, 0.0, 0.99], [-0.1, 0.1, 0.99], [0.0, -0.1, 0.99]])
+    assert Surroundings.of(near, axes).miss(np.array([[0.0, 0.0, -1.0], [0.0, 0.0, 1.0]])).tolist() == [True, False]
 
 
 def test_a_track_ends_at_its_length_on_the_sphere():

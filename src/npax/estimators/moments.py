@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..inference import Exact, Tiled
+from ..inference import ByColumn, Exact, Tiled
 from .grid import points
 
 
-def moments_at(predictor: Exact | Tiled, places: np.ndarray, include_noise: bool) -> np.ndarray:
+def moments_at(predictor: Exact | Tiled | ByColumn, places: np.ndarray, include_noise: bool) -> np.ndarray:
     """Means and standard deviations, `[n 2 dy]`; NaN at places with a coordinate that is NaN, as swaths have them."""
     rules: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": "allow-nan", "input_name": "target"}
     places = check_array(places, dtype="float64", **rules)
@@ -31,7 +31,8 @@ def lazy_moments(predictor, grid, include_noise) -> Any:
     from dask.delayed import delayed
 
     from_array: Any = da.from_array
-    dims, in_parts = tuple(grid.sizes), isinstance(predictor, Tiled) and not grid.lazy
+    dims, in_tiles = tuple(grid.sizes), isinstance(predictor, Tiled) or getattr(predictor, "in_tiles", False)
+    in_parts = in_tiles and not grid.lazy
     parts = np.full([len(grid.chunks[d]) for d in dims], None)
     if in_parts:
         for index, region in grid.blocks(grid.chunks):
@@ -48,7 +49,7 @@ def lazy_moments(predictor, grid, include_noise) -> Any:
         (*dims, "npax_moments"),
         *(from_array(parts, chunks=1, name=False), dims, shared, None),
         *(given for data, axis in zip(axes, grid.axes, strict=True) for given in (data, axis.dims)),
-        new_axes={"npax_moments": 2 * (predictor.y.shape[1] if isinstance(predictor, Tiled) else predictor.dy)},
+        new_axes={"npax_moments": 2 * predictor.dy},
         adjust_chunks={d: grid.chunks[d] for d in dims},
         align_arrays=False,
         dtype=np.float64,

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Hashable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,19 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arguments import true_or_false, whole_number
-from ..inference import EXACT_UP_TO, Exact, Tiled, adapted, choose, coordinates, has_trend, known_errors, tile_reach
+from ..inference import (
+    EXACT_UP_TO,
+    ByColumn,
+    Exact,
+    Tiled,
+    adapted,
+    choose,
+    coordinates,
+    grouped,
+    has_trend,
+    known_errors,
+    tile_reach,
+)
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -49,10 +62,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `model`: the name of a pretrained model (`npax.pretrained()`), the path of a saved one, or the model itself.
     - `coords`: `"planar"`, columns of numbers, each of a unit of its own; `"isotropic"`, columns of one unit, such as
       the metres of a map, all scaled alike; or `"latlon"`, longitude and latitude in degrees (in this order, any wrap),
-      on the sphere, and after them others of units of their own (depth, time). Units of their own are brought to those
-      in which all that is observed varies alike along each coordinate, by the length scales of greatest likelihood
-      (`npax.inference.anisotropy`). With others beside the sphere all observations are seen together only where they
-      lie within 90 degrees of their middle, and `"auto"` takes tiles elsewhere.
+      on the sphere, and after them others of units of their own (depth, time). Units of their own, and those to the
+      east and to the north on the sphere, are brought to such in which a column of `y` varies alike along each
+      coordinate, by the length scales of greatest likelihood (`npax.inference.anisotropy`). With others beside the
+      sphere all observations are seen together only where they lie within 90 degrees of their middle, and `"auto"`
+      takes tiles elsewhere.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -342,17 +356,27 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
         self._in_one_view = not self.normalize or system.in_one_view(positions)
         self._system = system
-        if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
-            beside = known_errors(self.model_, None if error is None else error.reshape(columns.shape), columns)
-            system = adapted(system, positions, columns, beside, of_real_numbers(self.model_.likelihood))
-            self._tile_reach = tile_reach(system.space(positions)(positions), self.tile_size)
-            if not has_trend(len(X), self.tile_size):  # whose units are those of what is left of it
-                self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
+        groups = self._groups()
+        self._systems = [system] * len(groups)
+        if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
+            standardise = of_real_numbers(self.model_.likelihood)
+            systems = [adapted(system, positions, y, known_errors(self.model_, e, y), standardise) for y, e in groups]
+            self._tile_reach = min(tile_reach(s.space(positions)(positions), self.tile_size) for s in systems)
+            if not has_trend(len(X), self.tile_size):  # whose units are those of what is left of it
+                self._systems = systems
         self._predictor(len(X))
         return self
 
-    def _predictor(self, nt) -> Exact | Tiled:
+    def _groups(self):
+        """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""
+        columns = len(self.y_), -1
+        values = grouped(self.model_, self.y_.reshape(columns))
+        if self.error_ is None:
+            return [(y, None) for y in values]
+        return list(zip(values, grouped(self.model_, self.error_.reshape(columns)), strict=True))
+
+    def _predictor(self, nt) -> Exact | Tiled | ByColumn:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
         strategy = self.strategy
         if strategy == "auto":
@@ -360,12 +384,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             strategy = together if self._in_one_view else "tiled"
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
-            context = self.model_, self.X_, self.y_.reshape(len(self.y_), -1), self._system
-            error = None if self.error_ is None else self.error_.reshape(len(self.y_), -1)
-            options = {"error": error, "progress": self.progress, "normalize": self.normalize}
-            self._predictors[strategy] = (
-                Exact(*context, **options) if strategy == "exact" else Tiled(*context, size=self.tile_size, **options)
-            )
+            kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size)
+            options = {"progress": self.progress, "normalize": self.normalize}
+            each = [
+                kind(self.model_, self.X_, y, system, error=error, **options)
+                for (y, error), system in zip(self._groups(), self._systems, strict=True)
+            ]
+            self._predictors[strategy] = each[0] if len(each) == 1 else ByColumn(each)
         return self._predictors[strategy]
 
     def _like_y(self, a):

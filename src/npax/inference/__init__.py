@@ -2,6 +2,7 @@
 
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
 from .buckets import bucket as bucket
+from .by_column import ByColumn as ByColumn
 from .fill import fill as fill
 from .frames import Frame as Frame
 from .joint import covariance as covariance, joint_samples as joint_samples
@@ -17,6 +18,7 @@ from .predict import (
     Exact as Exact,
     Prediction as Prediction,
     adapted as adapted,
+    grouped as grouped,
     known_errors as known_errors,
 )
 from .standardise import Standardiser as Standardiser

@@ -14,6 +14,7 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .autoregressive import followed_by_none, sample
 from .buckets import bucket, pad
+from .by_column import ByColumn
 from .frames import HALF_SPAN
 from .grids import wide_enough
 from .predict import Exact, Prediction, moments, to_model
@@ -26,7 +27,7 @@ REACH = 1.1
 
 
 def covariance(
-    predictor: Exact | Tiled, x: np.ndarray, prediction: Prediction, *, include_noise: bool = True
+    predictor: Exact | Tiled | ByColumn, x: np.ndarray, prediction: Prediction, *, include_noise: bool = True
 ) -> np.ndarray:
     r"""Joint covariance of the targets, `[n n dy]`, with the predicted variances on its diagonal.
 
@@ -49,6 +50,9 @@ def covariance(
     **Raises** `ValueError` for more than 1,000 targets.
     """
     check_joint(len(x))
+    if isinstance(predictor, ByColumn):
+        each = predictor.split(prediction)
+        return np.concatenate([covariance(p, x, own, include_noise=include_noise) for p, own in each], axis=-1)
     unit = _unit(prediction)
     return _covariance(predictor, x, prediction, unit, include_noise) * np.square(unit)
 
@@ -90,7 +94,9 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     return np.stack(columns, axis=-1) if n else responses
 
 
-def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, include_noise: bool = True) -> np.ndarray:
+def joint_samples(
+    predictor: Exact | Tiled | ByColumn, x: np.ndarray, n: int, key, *, include_noise: bool = True
+) -> np.ndarray:
     """Joint samples `[n nt dy]`: from an exact predictor the model's own where it has any, else autoregressive
     (`npax.sample`); from a tiled one Gaussian, by `covariance`.
 
@@ -98,6 +104,9 @@ def joint_samples(predictor: Exact | Tiled, x: np.ndarray, n: int, key, *, inclu
     `covariance`. The predictor's `progress` shows a bar.
     """
     whole_number(1, n_samples=n)
+    if isinstance(predictor, ByColumn):
+        each = zip(predictor.each, jr.split(key, len(predictor.each)), strict=True)
+        return np.concatenate([joint_samples(p, x, n, own, include_noise=include_noise) for p, own in each], axis=-1)
     if isinstance(predictor, Tiled):
         if not of_real_numbers(predictor.model.likelihood):
             raise ValueError(

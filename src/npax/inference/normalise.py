@@ -11,6 +11,13 @@ from .surroundings import Surroundings
 
 ROUNDED = 1e-4
 """Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
+EAST, NORTH, UP = range(3)
+"""Axes on the sphere."""
+SMALLEST = 1e-12
+"""A range on the unit sphere that is more than rounding errors."""
+ABROAD, TOGETHER = 0.4, 0.8
+"""Distances of a centroid from the middle of the globe, of contexts all over it and of such as lie to one side: of all
+places within 100 degrees of a point, and within 50."""
 
 
 class AbstractCoordinates(abc.ABC):
@@ -82,8 +89,9 @@ class Planar(AbstractCoordinates):
     def adapted(self, positions, values, error=None):
         if self.isotropic or self.units is not None:
             return self
-        groups = [(column,) for column in range(positions.shape[1])]
-        return dataclasses.replace(self, units=_one_unit(self.space(positions), positions, values, error, groups))
+        space = self.space(positions)
+        speeds = relative_speeds(space(positions), values, error, [(i,) for i in range(positions.shape[1])])
+        return dataclasses.replace(self, units=tuple(speeds * space.scale))
 
     def space(self, positions):
         return self.frame(positions)
@@ -167,11 +175,15 @@ class LatLon(AbstractCoordinates):
     them, such as depth or time, have units of their own, as in `Planar`.
 
     Longitudes wrap: -180, 180 and 540 are one meridian. The frame looks down on the context's centroid, so that a
-    local patch lies flat in its first two coordinates, and has one scale for all axes of the sphere: distances keep
-    their ratios. With other columns, for which the models' three coordinates leave no room beside a third axis, it is a
-    map around the middle (`MapFrame`), of observations within 90 degrees of it; a tile may hear of some farther away.
+    local patch lies flat in its first two coordinates, east and north. It has one scale for all axes of the sphere, so
+    that distances keep their ratios, until `adapted`: oceans and climates vary faster to the north than to the east,
+    and the north is stretched as much. A context that is spread over the globe is looked at from above the equator,
+    where its northward axis is that of the globe. With other columns, for which the models' three coordinates leave no
+    room beside a third axis, it is a map around the middle (`MapFrame`), of observations within 90 degrees of it; a
+    tile may hear of some farther away.
 
-    `units`: by what positions are multiplied to have one unit, those on the sphere by one number.
+    `units`: by what is multiplied to have one unit: what lies to the east, to the north and up (as to the east), and
+    other columns.
     """
 
     units: tuple[float, ...] | None = None
@@ -194,10 +206,14 @@ class LatLon(AbstractCoordinates):
         return np.concatenate([sphere, x[:, 2:]], axis=1)
 
     def adapted(self, positions, values, error=None):
-        if positions.shape[1] == 3 or self.units is not None:
+        if self.units is not None or not len(positions):
             return self
-        groups = [(0, 1, 2), *((column,) for column in range(3, positions.shape[1]))]
-        return dataclasses.replace(self, units=_one_unit(self.space(positions), positions, values, error, groups))
+        plain = self.space(positions).scale
+        both = np.ptp(_east_north(positions)[:, :2], axis=0).min() > SMALLEST
+        of_sphere = [(EAST, UP), (NORTH,)] if both else [(EAST, NORTH, UP)]
+        groups = [*of_sphere, *((column,) for column in range(3, positions.shape[1]))]
+        speeds = relative_speeds(positions * plain, values, error, groups, _east_north)
+        return dataclasses.replace(self, units=tuple(speeds * plain))
 
     def surroundings(self, positions):
         return Surroundings.of(positions, east_north_up(positions[:, :3].sum(axis=0)))
@@ -208,16 +224,17 @@ class LatLon(AbstractCoordinates):
 
     def space(self, positions):
         axes, d = np.eye(positions.shape[-1]), positions.shape[-1]
-        axes[:3, :3] = _axes_at_centroid(positions)
+        axes[:3, :3] = _axes(positions)
         low, half = low_and_half(positions @ axes)
-        return Frame(np.zeros(d), axes, low + half, _scale(_of_one_scale(half, 3), self.units))
+        return Frame(np.zeros(d), axes, low + half, _scale_on_sphere(half, 3, self.units))
 
     def frame(self, positions, within=None, middle=None):
         if positions.shape[-1] > 3:
             return self._map(positions, within, middle)
-        axes = _axes_at_centroid(positions)
+        axes = _axes(positions)
         low, half = low_and_half(positions @ axes)
-        scale = filling(_of_one_scale(half, 3), 1.0 if within is None else within.scale)
+        known = None if within is None else within.scale
+        scale = _scale_on_sphere(half, 3, self.units, known)
         return Frame(np.zeros_like(low), axes, low + half, scale)
 
     def _map(self, positions, within, middle):
@@ -226,14 +243,15 @@ class LatLon(AbstractCoordinates):
                 "With other columns beside longitude and latitude all observations are seen together only where they "
                 'lie within 90 degrees of their middle, and here they do not: take tiles, `strategy="tiled"`.'
             )
-        axes = _axes_at_centroid(positions) if middle is None else east_north_up(middle[..., :3])
+        axes = east_north_up(_centroid(positions) if middle is None else middle[..., :3])
         low, half = low_and_half(mapped(positions, axes))
-        units = None if self.units is None else self.units[1:]
-        scale = _scale(_of_one_scale(half, 2), units, None if within is None else within.scale[1:])
+        known = None if within is None else np.delete(within.scale, UP)
+        units = None if self.units is None else np.delete(self.units, UP)
+        scale = _scale_on_sphere(half, 2, units, known)
         return MapFrame(axes, Frame(low, np.eye(low.shape[-1]), half, scale))
 
     def in_one_view(self, positions):
-        up = positions[..., :3] @ _axes_at_centroid(positions)[:, 2]
+        up = positions[..., :3] @ east_north_up(_centroid(positions))[:, UP]
         return positions.shape[-1] == 3 or bool(np.all(up > -1e-12))
 
 
@@ -249,10 +267,6 @@ def coordinates(name: str) -> AbstractCoordinates:
     raise ValueError(f'`coords` must be "planar", "isotropic" or "latlon", got {name!r}.')
 
 
-def _one_unit(space, positions, values, error, groups):
-    return tuple(relative_speeds(space(positions), values, error, groups) * space.scale)
-
-
 def _scale(half, units, otherwise=None):
     """The scale that brings columns of the half widths `[*contexts d]` to [-2, 2], each by itself, or where `units` are
     given the widest in them; `otherwise` what does not vary."""
@@ -263,16 +277,32 @@ def _scale(half, units, otherwise=None):
     return np.where(widest > 0, filling(widest) * units, otherwise)
 
 
-def _axes_at_centroid(positions):
-    """East, north and up at the centroid of `[*contexts n 3 + k]`."""
-    return east_north_up(np.sum(positions[..., :3], axis=-2) / max(positions.shape[-2], 1))
+def _scale_on_sphere(half, n, units, otherwise=None):
+    """The same, where the first `n` columns are axes on the sphere, and have one scale if there are no `units`."""
+    of_sphere, others = half[..., :n], half[..., n:]
+    largest = of_sphere.max(axis=-1, keepdims=True)
+    of_sphere = np.where(largest > SMALLEST, largest if units is None else of_sphere, 0.0)
+    return _scale(np.concatenate([np.broadcast_to(of_sphere, half[..., :n].shape), others], axis=-1), units, otherwise)
 
 
-def _of_one_scale(half, n):
-    """Half widths `[*contexts d]`, those of the first `n` axes the largest of them: zero where that is rounding."""
-    largest = half[..., :n].max(axis=-1, keepdims=True)
-    largest = np.where(largest > 1e-12, largest, 0.0)
-    return np.concatenate([np.broadcast_to(largest, half[..., :n].shape), half[..., n:]], axis=-1)
+def _centroid(positions):
+    """Of `[*contexts n 3 + k]` on the sphere: inside of it, the deeper the farther apart they are."""
+    return np.sum(positions[..., :3], axis=-2) / max(positions.shape[-2], 1)
+
+
+def _axes(positions):
+    """East, north and up at the centroid of `[*contexts n 3 + k]`, or between it and the equator if they are far apart:
+    of what lies all around the globe, north is along its axis."""
+    x, y, z = np.moveaxis(_centroid(positions), -1, 0)
+    flat, together = np.hypot(x, y), np.linalg.norm((x, y, z), axis=0)
+    share = np.clip((together - ABROAD) / (TOGETHER - ABROAD), 0.0, 1.0)
+    latitude = np.arctan2(z, flat) * share**2 * (3 - 2 * share)
+    return east_north_up(np.stack([x, y, np.where(share < 1, flat * np.tan(latitude), z)], axis=-1))
+
+
+def _east_north(positions):
+    """Positions `[*contexts n 3 + k]` along the axes of their context."""
+    return np.concatenate([positions[..., :3] @ _axes(positions), positions[..., 3:]], axis=-1)
 
 
 def east_north_up(centroid: np.ndarray) -> np.ndarray:

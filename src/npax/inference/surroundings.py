@@ -48,5 +48,7 @@ def _mapped(positions, east_north_up):
         return positions
     east, north, up = (positions[:, :3] @ east_north_up).T
     length = np.hypot(east, north)
-    stretch = np.arctan2(length, up) / np.where(length > 0, length, 1.0)
-    return np.column_stack([east * stretch, north * stretch, positions[:, 3:]])
+    angle, far = np.arctan2(length, up), length > 0
+    stretch = angle / np.where(far, length, 1.0)
+    east = np.where(far, east * stretch, angle)  # the direction of the antipode is any
+    return np.column_stack([east, north * stretch, positions[:, 3:]])

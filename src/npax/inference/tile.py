@@ -141,7 +141,7 @@ class Tiled:
         if not len(x):
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
         coordinates = coordinates if normalize else Unscaled(coordinates)
-        self.columns = x.shape[1]
+        self.columns, self.dy = x.shape[1], y.shape[1]
         self.positions = coordinates.positions(x)
         nowhere = self.positions[:1]
         to_model(model, coordinates.frame(nowhere)(nowhere))
