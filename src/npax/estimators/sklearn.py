@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.random as jr
 import numpy as np
@@ -16,19 +16,21 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..arguments import true_or_false, whole_number
 from ..inference import (
     EXACT_UP_TO,
+    AbstractCoordinates,
     ByColumn,
     Exact,
+    Noise,
     Tiled,
     adapted,
     choose,
     coordinates,
     grouped,
-    has_trend,
     known_errors,
+    superobservations,
     tile_reach,
 )
 from ..inference.joint import check_joint, covariance, joint_samples
-from ..likelihoods import of_real_numbers
+from ..likelihoods import of_real_numbers, tells_noise
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
 from ..serialise import load
@@ -357,14 +359,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._in_one_view = not self.normalize or system.in_one_view(positions)
         self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
-        groups = self._groups()
-        self._systems = [system] * len(groups)
-        if self.normalize and len(X) <= EXACT_UP_TO:  # as it is, finer detail is as fine in a tile
-            standardise = of_real_numbers(self.model_.likelihood)
-            systems = [adapted(system, positions, y, known_errors(self.model_, e, y), standardise) for y, e in groups]
-            self._tile_reach = min(tile_reach(s.space(positions)(positions), self.tile_size) for s in systems)
-            if not has_trend(len(X), self.tile_size):  # whose units are those of what is left of it
-                self._systems = systems
+        self._seen = [self._seen_of(*group) for group in self._groups()]
+        self.averaged_ = np.array([seen.number for seen in self._seen])
+        if self.normalize:
+            self._tile_reach = min(self._reach(seen) for seen in self._seen)
         self._predictor(len(X))
         return self
 
@@ -376,19 +374,41 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return [(y, None) for y in values]
         return list(zip(values, grouped(self.model_, self.error_.reshape(columns)), strict=True))
 
+    def _seen_of(self, y, error):
+        """What is seen of columns `y [n dy]`: in their units, and averaged, where they have any noise to speak of."""
+        likelihood = self.model_.likelihood
+        if not self.normalize:
+            return _Seen(self._system, self.X_, y, error=error)
+        error = known_errors(self.model_, error, y)
+        system = adapted(self._system, self._system.positions(self.X_), y, error, of_real_numbers(likelihood))
+        if (
+            self.strategy != "auto"
+            or error is not None
+            or not (of_real_numbers(likelihood) and tells_noise(likelihood))
+        ):
+            return _Seen(system, self.X_, y, error=error)
+        return _Seen(system, *superobservations(system, self.X_, y))
+
+    def _reach(self, seen):
+        """How far a tile reaches; of many observations it does not matter."""
+        if len(seen.x) > EXACT_UP_TO:
+            return np.inf
+        positions = seen.system.positions(seen.x)
+        return tile_reach(seen.system.space(positions)(positions), self.tile_size)
+
     def _predictor(self, nt) -> Exact | Tiled | ByColumn:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
         strategy = self.strategy
         if strategy == "auto":
-            together = choose(len(self.X_), nt, self.tile_size, self._tile_reach)
+            together = choose(max(len(seen.x) for seen in self._seen), nt, self.tile_size, self._tile_reach)
             strategy = together if self._in_one_view else "tiled"
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
             kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size)
             options = {"progress": self.progress, "normalize": self.normalize}
             each = [
-                kind(self.model_, self.X_, y, system, error=error, **options)
-                for (y, error), system in zip(self._groups(), self._systems, strict=True)
+                kind(self.model_, seen.x, seen.y, seen.system, error=seen.error, noise=seen.noise, **options)
+                for seen in self._seen
             ]
             self._predictors[strategy] = each[0] if len(each) == 1 else ByColumn(each)
         return self._predictors[strategy]
@@ -396,6 +416,18 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
+
+
+class _Seen(NamedTuple):
+    """What the network sees of some columns of `y`, and in which units: observations and their known errors, or means
+    of a `number` of them, and the noise of one."""
+
+    system: AbstractCoordinates
+    x: np.ndarray
+    y: np.ndarray
+    number: float = 1.0
+    noise: Noise | None = None
+    error: np.ndarray | None = None
 
 
 def _model(model, normalize):

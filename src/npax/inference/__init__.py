@@ -16,6 +16,7 @@ from .normalise import (
 )
 from .predict import (
     Exact as Exact,
+    Noise as Noise,
     Prediction as Prediction,
     adapted as adapted,
     grouped as grouped,
@@ -23,4 +24,5 @@ from .predict import (
 )
 from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
-from .tile import Tiled as Tiled, has_trend as has_trend
+from .superobservations import superobservations as superobservations
+from .tile import Tiled as Tiled

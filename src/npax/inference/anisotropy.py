@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -10,6 +11,8 @@ from scipy.special import expit
 
 BLOCKS, SIZE = 192, 48
 """Blocks of neighbouring observations that are looked at, at most, and observations in each."""
+FEW_BLOCKS = 48
+"""Those that are enough where all coordinates are known to be alike."""
 SEARCHED = 16
 """Blocks that are enough to tell the summits of the likelihood apart."""
 COVERED = 2
@@ -84,10 +87,7 @@ def relative_speeds(
     points, values = points[some], values[some]
     together = turned(points)
     known = np.zeros_like(values) if error is None else np.minimum(error[some], 1e6)
-    size = min(SIZE, n)
-    blocks = min(BLOCKS, -(-COVERED * n // size))
-    centres = rng.integers(len(points), size=blocks)
-    weight = min(1.0, n / (blocks * size))  # where blocks overlap, observations count several times
+    size, centres, weight = _centres(rng, n, len(points), BLOCKS)
 
     def near(logarithms):
         scaled = together * (np.exp(logarithms) @ member)
@@ -101,6 +101,55 @@ def relative_speeds(
     guess, block = _settled(guess, block, near)
     logarithms = np.round(_apart(guess) * _probability(guess, block) / STEP) * STEP
     return np.where(member.any(axis=0), np.exp(logarithms - logarithms.max()) @ member, 1.0)
+
+
+Slopes = tuple[np.ndarray, np.ndarray]
+Kernel = Callable[[np.ndarray], Slopes]
+
+
+def matern32(squares: np.ndarray) -> Slopes:
+    """The covariance at squared distances, in units of the length scale, and minus its slope in them."""
+    r = np.sqrt(3 * squares)
+    decay = np.exp(-r)
+    return (1 + r) * decay, 3 / 2 * decay
+
+
+def matern12(squares: np.ndarray) -> Slopes:
+    """The same of rougher functions, of which no derivative is continuous; the slope at zero, which is infinite, 0."""
+    r = np.sqrt(squares)
+    decay = np.exp(-r)
+    return decay, np.where(r > 0, decay / np.where(r > 0, 2 * r, 1.0), 0.0)
+
+
+class Fit(NamedTuple):
+    """Of a Gaussian process: its inverse length scale, the variance of the noise beside that of the function, and the
+    logarithm of its likelihood, but for a constant."""
+
+    speed: float
+    noise: float
+    log_likelihood: float
+
+
+def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
+    """The greatest likelihood (`relative_speeds`) of `values [n dy]` that vary alike along all coordinates of `points
+    [n d]`. **Cost:** 0.02 to 0.2 s on a CPU core."""
+    n, rng = len(points), np.random.default_rng(0)
+    some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
+    points, values = points[some], values[some]
+    size, centres, weight = _centres(rng, n, len(points), FEW_BLOCKS)
+    seen = _blocks(points, points[centres], size)
+    block = _squares(points[seen])[None], values[seen], np.zeros_like(values[seen]), weight
+    starts = [np.array([speed, np.log(noise)]) for speed, noise in STARTS]
+    guess = _likeliest(min(starts, key=lambda start: _loss(start, *block, kernel)[0]), (*block, kernel))
+    speed, noise = np.exp(guess)
+    return Fit(float(speed), float(noise), -float(_loss(guess, *block, kernel)[0]))
+
+
+def _centres(rng, n, of, most):
+    """The size of blocks, which of the observations are in the middle of one, and the weight of their likelihood."""
+    size = min(SIZE, n)
+    blocks = min(most, -(-COVERED * n // size))
+    return size, rng.integers(of, size=blocks), min(1.0, n / (blocks * size))  # as often as each is looked at
 
 
 def _thinned(block):
@@ -176,7 +225,7 @@ def _squares(x):
     return np.square(x[:, :, None] - x[:, None]).sum(axis=-1)
 
 
-def _loss(guess, squares, values, known, weight):
+def _loss(guess, squares, values, known, weight, kernel: Kernel = matern32):
     """The negative logarithm of the likelihood and the prior, and its gradient in `guess`: logarithms of the speeds of
     each group and of the variance of the noise. Blocks in which nothing varies (no rain, no cases) say nothing: their
     likelihood has no bound.
@@ -184,9 +233,7 @@ def _loss(guess, squares, values, known, weight):
     `squares [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as these."""
     speeds, noise = guess[:-1], np.exp(guess[-1])
     weighted = np.exp(2 * speeds)[:, None, None, None] * squares
-    r = np.sqrt(3 * weighted.sum(axis=0))
-    decay = np.exp(-r)
-    k, (m, dy) = (1 + r) * decay, values.shape[1:]
+    (k, slope), (m, dy) = kernel(weighted.sum(axis=0)), values.shape[1:]
     total, slopes = 0.0, np.zeros_like(guess)
     for y, beside in zip(np.moveaxis(values, 2, 0), np.moveaxis(known, 2, 0), strict=True):
         varied = np.ptp(y, axis=1) > 1e-9 * np.ptp(y)
@@ -199,11 +246,11 @@ def _loss(guess, squares, values, known, weight):
         rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
         total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
         g = p - (m - 1) * py[:, :, None] * py[:, None] / rest[:, None, None]  # twice the slope in the matrix
-        slopes[:-1] -= 3 / 2 * np.einsum("bij,gbij->g", g * decay[varied], weighted[:, varied])
+        slopes[:-1] -= np.einsum("bij,gbij->g", g * slope[varied], weighted[:, varied])
         slopes[-1] += noise / 2 * np.trace(g, axis1=1, axis2=2).sum()
-    prior, slope = _prior(speeds - speeds.mean())
+    prior, of_prior = _prior(speeds - speeds.mean())
     slopes = weight * slopes / dy
-    slopes[:-1] += slope
+    slopes[:-1] += of_prior
     return weight * total / dy + prior, slopes
 
 

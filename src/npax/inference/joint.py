@@ -128,7 +128,12 @@ def joint_samples(
         xc, yc, error = (None if a is None else a[context.mask] for a in (xc, yc, error))
         drawn = own(predictor.model, xc, yc, xt, n, key=column_key, error=error)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
-    return np.concatenate(columns, axis=-1)
+    samples = np.concatenate(columns, axis=-1)
+    if predictor.noise is None or not include_noise:
+        return samples
+    seen = predictor.as_seen(x)
+    more = np.sqrt(np.maximum(predictor.noise(x) - (seen.variance - seen.function_variance), 0.0))
+    return samples + more * np.asarray(jr.normal(jr.fold_in(key, 1), samples.shape), np.float64)
 
 
 def nearest_correlation(a: np.ndarray) -> np.ndarray:

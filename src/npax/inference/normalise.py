@@ -28,6 +28,10 @@ class AbstractCoordinates(abc.ABC):
         """Positions `[n d]` of the rows of `x`. **Raises** `ValueError` for coordinates that cannot be."""
 
     @abc.abstractmethod
+    def columns(self, positions: np.ndarray) -> np.ndarray:
+        """`x [n d]` at `positions [n p]`, which need not be on the sphere itself."""
+
+    @abc.abstractmethod
     def adapted(
         self, positions: np.ndarray, values: np.ndarray, error: np.ndarray | None = None
     ) -> "AbstractCoordinates":
@@ -80,6 +84,9 @@ class Planar(AbstractCoordinates):
     def positions(self, x):
         return x
 
+    def columns(self, positions):
+        return positions
+
     def surroundings(self, positions):
         return Surroundings.of(positions)
 
@@ -116,6 +123,9 @@ class Lattice(AbstractCoordinates):
     def positions(self, x):
         return x
 
+    def columns(self, positions):
+        return positions
+
     def surroundings(self, positions):
         return Surroundings.of(positions)
 
@@ -147,6 +157,9 @@ class Unscaled(AbstractCoordinates):
 
     def positions(self, x):
         return self.of.positions(x)
+
+    def columns(self, positions):
+        return self.of.columns(positions)
 
     def surroundings(self, positions):
         return self.of.surroundings(positions)
@@ -204,6 +217,11 @@ class LatLon(AbstractCoordinates):
         lon, lat = np.radians(lon % 360.0), np.radians(lat)
         sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
         return np.concatenate([sphere, x[:, 2:]], axis=1)
+
+    def columns(self, positions):
+        x, y, z = positions[:, :3].T
+        lon, lat = np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))
+        return np.column_stack([np.degrees(lon), np.degrees(lat), positions[:, 3:]])
 
     def adapted(self, positions, values, error=None):
         if self.units is not None or not len(positions):

@@ -1,6 +1,6 @@
 """Exact prediction: one context, any number of targets, bounded memory, few compilations."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, NamedTuple
@@ -50,6 +50,12 @@ class Prediction(NamedTuple):
     def std(self, include_noise: bool = True) -> np.ndarray:
         return self.observation_std if include_noise else self.function_std
 
+    def with_noise(self, noise: "Noise | None", x: np.ndarray) -> "Prediction":
+        """That of observations at `x` with another noise, if any."""
+        if noise is None:
+            return self
+        return self._replace(observation_std=np.hypot(self.function_std, np.sqrt(noise(x))))
+
     @property
     def variance(self) -> np.ndarray:
         return np.square(self.observation_std)
@@ -57,6 +63,10 @@ class Prediction(NamedTuple):
     @property
     def function_variance(self) -> np.ndarray:
         return np.square(self.function_std)
+
+
+Noise = Callable[[np.ndarray], np.ndarray]
+"""The variance `[n dy]` of the noise of an observation at `x [n d]`."""
 
 
 class Context(NamedTuple):
@@ -91,8 +101,9 @@ class Exact:
     of errors far above those of most are left out); `progress`: show a progress bar over chunks of targets;
     `normalize`: bring positions to [-2, 2] (columns of units of their own to units in which what is observed varies
     alike, `AbstractCoordinates.adapted`) and values to mean zero and standard deviation one first, or leave them as
-    they are. A model with one column of `y` serves each column independently, but for those units, which they share.
-    Later changes to `x` or `y` do not change the answers. Threads may share it.
+    they are; `noise`: that of the observations which are predicted, where the rows of `y` are means of several. A model
+    with one column of `y` serves each column independently, but for those units, which they share. Later changes to `x`
+    or `y` do not change the answers. Threads may share it.
 
     **Raises:** `ValueError` for more columns than the model takes, `x` and `y` of different lengths, values that are
     not finite, errors that the model does not hear of, and targets with other columns.
@@ -108,6 +119,7 @@ class Exact:
         error: np.ndarray | None = None,
         progress: bool = False,
         normalize: bool = True,
+        noise: Noise | None = None,
     ):
         coordinates = coordinates if normalize else Unscaled(coordinates)
         x, y = observations(x, y)
@@ -116,13 +128,17 @@ class Exact:
         positions = coordinates.positions(x)
         standardise = normalize and of_real_numbers(model.likelihood)
         coordinates = adapted(coordinates, positions, y, error, standardise)
-        self.model, self.coordinates, self.progress = model, coordinates, progress
+        self.model, self.coordinates, self.progress, self.noise = model, coordinates, progress, noise
         self.frame = coordinates.frame(positions)
         xc = to_model(model, self.frame(positions))
         self.contexts = contexts(model, xc, y, error, standardise)
         self._lock, self._kept = Lock(), {}
 
     def __call__(self, x: np.ndarray) -> Prediction:
+        return self.as_seen(x).with_noise(self.noise, x)
+
+    def as_seen(self, x: np.ndarray) -> Prediction:
+        """The prediction of further rows of `y`, with the noise that these have, whatever `noise` says."""
         xt = to_model(self.model, self.frame(self.coordinates.positions(checked_targets(x, self.columns))))
         mesh = local_mesh()
         model, states = self._known(mesh)

@@ -24,6 +24,7 @@ from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Planar, Unscaled
 from .predict import (
     Context,
+    Noise,
     Prediction,
     adapted,
     checked_targets,
@@ -37,6 +38,7 @@ from .predict import (
     standardiser,
     to_model,
 )
+from .superobservations import Scatter
 from .trend import Trend
 
 TREND = 16
@@ -59,11 +61,6 @@ WORKERS = 8
 """Calls that run side by side at most; no more than there are cores."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
-
-
-def has_trend(observations: int, size: int) -> bool:
-    """Whether a trend is taken off so many observations, where a cell sees `size` of them."""
-    return observations >= TREND * size
 
 
 class Batch(NamedTuple):
@@ -134,6 +131,7 @@ class Tiled:
         size: int = 128,
         progress: bool = False,
         normalize: bool = True,
+        noise: Noise | None = None,
     ):
         whole_number(1, size=size)
         x, y = observations(x, y)
@@ -149,9 +147,9 @@ class Tiled:
         self.standardiser = standardiser(y, error, self.standardise)
         self.y = self.standardiser(y)
         self.error = None if error is None else error / self.standardiser.std
-        self.model, self.size, self.progress = model, size, progress
+        self.model, self.size, self.progress, self.noise = model, size, progress, noise
         self.trend = None
-        if self.standardise and has_trend(len(x), size):
+        if self.standardise and len(x) >= TREND * size:
             self.trend = _Trend(coordinates.space(self.positions), self.positions, self.y, self.error)
             self.y = self.y - self.trend(self.positions)
         self.coordinates = adapted(coordinates, self.positions, self.y, self.error, self.standardise)
@@ -173,7 +171,7 @@ class Tiled:
             for block in self._blocks(positions):
                 found[:, block] = self._moments(positions[block], progress)
         found[0] += self._trend_at(positions)
-        return restore(found, self.standardiser)
+        return restore(found, self.standardiser).with_noise(self.noise, x)
 
     def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """What cells would have to answer for values `y [n dy]` at `x`: in the unit of `self.y`, less the trend."""
@@ -225,6 +223,7 @@ class Tiled:
         part.error = None if self.error is None else self.error[used]
         part.neighbours = Remembered(middles, seen.astype(np.min_scalar_type(len(used))))
         part.progress, part._whole, part._box = False, known, Box(*self.ends, middles)
+        part.noise = self.noise.part(x) if isinstance(self.noise, Scatter) else self.noise
         return part
 
     def of(self, model: Any) -> "Tiled":
