@@ -19,6 +19,7 @@ from ..inference import (
     AbstractCoordinates,
     ByColumn,
     Exact,
+    Fit,
     Noise,
     Tiled,
     adapted,
@@ -355,14 +356,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         refuse_impossible(self.model_.likelihood, columns)
         system = coordinates(self.coords_)
         positions = system.positions(X)
-        self._surroundings, self._tile_reach = system.surroundings(positions), np.inf
+        self._surroundings, self._tile_reach, self._noise = system.surroundings(positions), np.inf, np.inf
         self._in_one_view = not self.normalize or system.in_one_view(positions)
         self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self._seen = [self._seen_of(*group) for group in self._groups()]
         self.averaged_ = np.array([seen.number for seen in self._seen])
         if self.normalize:
-            self._tile_reach = min(self._reach(seen) for seen in self._seen)
+            reach, noise = zip(*(self._reach_and_noise(seen) for seen in self._seen), strict=True)
+            self._tile_reach, self._noise = min(reach), max(noise)
         self._predictor(len(X))
         return self
 
@@ -389,18 +391,23 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return _Seen(system, self.X_, y, error=error)
         return _Seen(system, *superobservations(system, self.X_, y))
 
-    def _reach(self, seen):
-        """How far a tile reaches; of many observations it does not matter."""
+    def _reach_and_noise(self, seen):
+        """How far a tile reaches, and the variance of the noise beside that of what varies in it, where that is known;
+        of many observations they do not matter."""
         if len(seen.x) > EXACT_UP_TO:
-            return np.inf
+            return np.inf, np.inf
         positions = seen.system.positions(seen.x)
-        return tile_reach(seen.system.space(positions)(positions), self.tile_size)
+        reach = tile_reach(seen.system.space(positions)(positions), self.tile_size)
+        if seen.fit is None:
+            return reach, np.inf
+        return reach, 1 / (seen.number * max(float(seen.fit.varied(reach)), 1e-9))
 
     def _predictor(self, nt) -> Exact | Tiled | ByColumn:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
         strategy = self.strategy
         if strategy == "auto":
-            together = choose(max(len(seen.x) for seen in self._seen), nt, self.tile_size, self._tile_reach)
+            nc = max(len(seen.x) for seen in self._seen)
+            together = choose(nc, nt, self.tile_size, self._tile_reach, self._noise)
             strategy = together if self._in_one_view else "tiled"
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
@@ -420,13 +427,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
 class _Seen(NamedTuple):
     """What the network sees of some columns of `y`, and in which units: observations and their known errors, or means
-    of a `number` of them, and the noise of one."""
+    of a `number` of them, the noise of one and what they were taken for (`Superobservations`)."""
 
     system: AbstractCoordinates
     x: np.ndarray
     y: np.ndarray
     number: float = 1.0
     noise: Noise | None = None
+    fit: Fit | None = None
     error: np.ndarray | None = None
 
 

@@ -1,5 +1,6 @@
 """Inference in the user's units: exact, in tiles, and joint samples."""
 
+from .anisotropy import Fit as Fit
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
 from .buckets import bucket as bucket
 from .by_column import ByColumn as ByColumn

@@ -122,12 +122,17 @@ def matern12(squares: np.ndarray) -> Slopes:
 
 
 class Fit(NamedTuple):
-    """Of a Gaussian process: its inverse length scale, the variance of the noise beside that of the function, and the
-    logarithm of its likelihood, but for a constant."""
+    """A Gaussian process: its covariance and inverse length scale, the variance of the noise beside that of the
+    function, and the logarithm of its likelihood, but for a constant."""
 
+    kernel: Kernel
     speed: float
     noise: float
     log_likelihood: float
+
+    def varied(self, distance: np.ndarray | float) -> np.ndarray:
+        """Half the variance of differences at a distance, in variances of the noise."""
+        return (1 - self.kernel(np.square(self.speed * distance))[0]) / self.noise
 
 
 def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
@@ -142,7 +147,7 @@ def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
     starts = [np.array([speed, np.log(noise)]) for speed, noise in STARTS]
     guess = _likeliest(min(starts, key=lambda start: _loss(start, *block, kernel)[0]), (*block, kernel))
     speed, noise = np.exp(guess)
-    return Fit(float(speed), float(noise), -float(_loss(guess, *block, kernel)[0]))
+    return Fit(kernel, float(speed), float(noise), -float(_loss(guess, *block, kernel)[0]))
 
 
 def _centres(rng, n, of, most):

@@ -10,6 +10,9 @@ EXACT_UP_TO = 1500
 """Observations beyond which tiles are more accurate: the shipped model has learned from up to 1,024 at once."""
 CLOSE = 0.4 * HALF_SPAN
 """Tiles that reach no farther see so much finer detail that they are more accurate."""
+QUIET = 0.05
+"""The variance of the noise, beside that of what varies in a tile, below which tiles are more accurate however far they
+reach: what others see is known without them."""
 TOKEN = 200
 """What the network costs for a point that attends to nothing, in pairs of points."""
 REACHED = 1.7
@@ -20,20 +23,22 @@ CHEAP = 5_000_000
 """Pairs that take a second at most on two CPU cores: no reason to leave the exact answer."""
 
 
-def choose(nc: int, nt: int, size: int, reach: float = np.inf) -> str:
+def choose(nc: int, nt: int, size: int, reach: float = np.inf, noise: float = np.inf) -> str:
     """`"exact"` or `"tiled"` for `nc` observations, `nt` targets and tiles of `size` observations.
 
-    Exact up to 1,500 observations, unless tiles reach (`tile_reach`) less than 0.4 of the way to the ends, or it is
-    much work and more than that of the tiles; tiled beyond. With tiles of 128 they reach less from about 320
-    observations on a line and 1,000 in the plane, spread evenly, and of fewer that lie in clusters: what varies between
-    neighbours there is finer than a model resolves that sees the whole at once. Memory decides nothing: that of tiles
-    is bounded, and 1,500 observations take 7 MB.
+    Exact up to 1,500 observations, unless tiles reach (`tile_reach`) less than 0.4 of the way to the ends, or the
+    variance of the `noise` is below a twentieth of that of what varies in a tile, or it is much work and more than that
+    of the tiles; tiled beyond. With tiles of 128 they reach less from about 320 observations on a line and 1,000 in the
+    plane, spread evenly, and of fewer that lie in clusters: what varies between neighbours there is finer than a model
+    resolves that sees the whole at once. Memory decides nothing: that of tiles is bounded, and 1,500 observations take
+    7 MB.
 
     The constants are measured: `benchmarks/strategy.py`, whose tables say where each strategy is faster and where
     it is more accurate.
     """
     work = exact_work(nc, nt)
-    exact = nc <= EXACT_UP_TO and reach >= CLOSE and work <= max(CHEAP, tiled_work(nc, nt, size))
+    seen_better = nc <= EXACT_UP_TO and reach >= CLOSE and noise >= QUIET
+    exact = seen_better and work <= max(CHEAP, tiled_work(nc, nt, size))
     return "exact" if exact else "tiled"
 
 

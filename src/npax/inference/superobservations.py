@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import softmax
 
-from .anisotropy import fitted, matern12, matern32
+from .anisotropy import Fit, fitted, matern12, matern32
 from .frames import AbstractFrame
 from .normalise import AbstractCoordinates
 
@@ -23,13 +23,14 @@ PLACES = 512
 
 
 class Superobservations(NamedTuple):
-    """Means `x [m d]`, `y [m dy]` of observations, the `number` of them in each, on average, and, where that is not 1,
-    the noise of the observations."""
+    """Means `x [m d]`, `y [m dy]` of observations and the `number` of them in each, on average; where that is not 1,
+    the noise of the observations; and the Gaussian process that they were taken for, where they are enough."""
 
     x: np.ndarray
     y: np.ndarray
-    number: float
+    number: float = 1.0
     noise: "Scatter | None" = None
+    fit: Fit | None = None
 
 
 class Scatter:
@@ -86,9 +87,9 @@ def superobservations(coordinates: AbstractCoordinates, x: np.ndarray, y: np.nda
     positions = coordinates.positions(x)
     frame = coordinates.space(positions)
     points = frame(positions)
-    number = how_many(points, (y - y.mean(axis=0)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0))
+    number, fit = how_many(points, (y - y.mean(axis=0)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0))
     if number == 1:
-        return Superobservations(x, y, 1.0)
+        return Superobservations(x, y, fit=fit)
     rows = list(groups(points, number))
     starts = np.cumsum([0, *map(len, rows[:-1])])
     sizes, order = np.diff(np.append(starts, len(x))), np.concatenate(rows)
@@ -101,28 +102,25 @@ def superobservations(coordinates: AbstractCoordinates, x: np.ndarray, y: np.nda
     middles, number = low + means(positions - low), len(x) / len(rows)
     count = min(max(round(FREEDOM / (number - 1)), 1), len(rows))
     scatter = Scatter(squares, sizes - 1, frame(middles), frame, coordinates, count)
-    return Superobservations(coordinates.columns(middles), mean, number, scatter)
+    return Superobservations(coordinates.columns(middles), mean, number, scatter, fit)
 
 
-def how_many(points: np.ndarray, values: np.ndarray) -> int:
-    """A power of two: how many of the observations at `points [n d]` each mean is to hold."""
+def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
+    """A power of two: how many of the observations at `points [n d]` each mean is to hold; and what they were taken
+    for, if they are enough to tell."""
     n, number = len(points), 1
     if n < 2 * FEWEST or not np.ptp(values, axis=0).any():
-        return 1
-    kernels = matern12, matern32
-    fits = [fitted(points, values, kernel) for kernel in kernels]
+        return 1, None
+    fits = [fitted(points, values, kernel) for kernel in (matern12, matern32)]
     likely = softmax([fit.log_likelihood for fit in fits])
     tree = KDTree(points)
     places = points[np.random.default_rng(0).permutation(np.lexsort(points.T))[:PLACES]]
     while 2 * number * FEWEST <= n:
         distance = tree.query(places, 2 * number + 1)[0][:, -1]  # the nearest is the place itself
-        lost = [
-            np.mean(1 - k(np.square(fit.speed * distance))[0]) / fit.noise for k, fit in zip(kernels, fits, strict=True)
-        ]
-        if number * np.dot(likely, lost) > LOST:
+        if number * np.dot(likely, [np.mean(fit.varied(distance)) for fit in fits]) > LOST:
             break
         number *= 2
-    return number
+    return number, max(fits, key=lambda fit: fit.log_likelihood)
 
 
 def groups(points: np.ndarray, number: int) -> Iterator[np.ndarray]:
