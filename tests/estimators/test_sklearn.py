@@ -172,7 +172,7 @@ def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     X, y = rng.uniform(size=(50, 1)), np.arange(50.0)
     assert reg.fit(X, y).strategy_ == "exact"
     exact = reg.predict(X)
-    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "choose", lambda nc, nt, size, reach: "tiled")
+    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "choose", lambda nc, nt, *_: "tiled")
     assert np.allclose(reg.predict(X), exact, atol=1e-3) and reg.strategy_ == "tiled"  # a tile holds all 50
     reg.set_params(strategy="exact").predict(X)
     assert reg.strategy_ == "exact"
@@ -275,7 +275,7 @@ def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeyp
     X, y, _ = data
     module = importlib.import_module("npax.estimators.sklearn")
     tiled = module.Tiled
-    monkeypatch.setattr(module, "choose", lambda nc, nt, size, reach: "exact" if nt == 1 else "tiled")
+    monkeypatch.setattr(module, "choose", lambda nc, nt, *_: "exact" if nt == 1 else "tiled")
     reg.fit(X[:1], y[:1])
 
     def slow(*args, **options):
@@ -613,10 +613,11 @@ def test_models_of_pictures_are_for_pictures():
         npax.NeuralProcessRegressor("field-universal").fit(np.zeros((3, 2)), np.zeros(3))
 
 
-def test_small_tiles_have_the_units_of_what_a_trend_leaves(small, rng):
-    """As `Tiled` by itself has."""
+def test_tiles_have_the_units_of_all_that_is_observed(small, rng):
+    """Also where a trend is taken off: they are found once."""
     X = rng.uniform(-2, 2, (400, 2))
     y = 5 * X[:, 0] + np.sin(6 * X[:, 1]) + 0.1 * rng.normal(size=400)
     found = npax.NeuralProcessRegressor(small, strategy="tiled", tile_size=16).fit(X, y).predict(X[:9] + 0.1)
-    by_itself = npax.inference.Tiled(small, X, y[:, None], npax.inference.Planar(), size=16)(X[:9] + 0.1)
+    system = npax.inference.adapted(npax.inference.Planar(), X, y[:, None], None, True)
+    by_itself = npax.inference.Tiled(small, X, y[:, None], system, size=16)(X[:9] + 0.1)
     np.testing.assert_allclose(found, by_itself.mean[:, 0], rtol=1e-6)

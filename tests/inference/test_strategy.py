@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from npax.inference import Planar
-from npax.inference.strategy import CHEAP, CLOSE, EXACT_UP_TO, choose, exact_work, tile_reach, tiled_work
+from npax.inference.strategy import CHEAP, CLOSE, EXACT_UP_TO, QUIET, choose, exact_work, tile_reach, tiled_work
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,11 @@ def test_work_grows_and_small_contexts_are_one_tile():
 def test_tiles_that_reach_no_farther_than_a_part_of_the_whole_see_more():
     assert choose(1000, 1000, 128, CLOSE) == "exact"
     assert choose(1000, 1000, 128, 0.99 * CLOSE) == "tiled"
+
+
+def test_with_little_noise_tiles_see_more_however_far_they_reach():
+    assert choose(1000, 1000, 128, noise=QUIET) == "exact"
+    assert choose(1000, 1000, 128, noise=0.99 * QUIET) == "tiled"
 
 
 def test_the_reach_of_a_tile_is_the_distance_to_its_farthest_place(rng):

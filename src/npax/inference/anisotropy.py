@@ -23,10 +23,12 @@ OF = 50_000
 """Observations that blocks are taken from, at most."""
 ROUNDS = 3
 """How often blocks are chosen anew, each time by the distances found before."""
-STARTS = tuple((speed, noise) for speed in (-1.0, 0.0, 1.0, 2.0) for noise in (0.03, 0.3, 2.0))
+STARTS = tuple((speed, noise) for speed in (-1.0, 0.0, 1.0, 2.0, 3.5, 5.0) for noise in (0.03, 0.3, 2.0))
 """Logarithms of inverse length scales, of all coordinates, and variances of noise: where the search may begin."""
 AHEAD = -1.5, 0.0, 1.5
 """What is added to the logarithms of single coordinates where it may begin as well, and the noise there."""
+FAST = 3.5, 5.0
+"""Logarithms of one that is far ahead, a long series beside a place, where it may begin too."""
 CLEAN = 0.03
 FOLLOWED = 3
 """Likeliest starts from which the greatest likelihood is looked for: it has several summits."""
@@ -130,7 +132,7 @@ class Fit(NamedTuple):
     noise: float
     log_likelihood: float
 
-    def varied(self, distance: np.ndarray | float) -> np.ndarray:
+    def varied(self, distance: np.ndarray) -> np.ndarray:
         """Half the variance of differences at a distance, in variances of the noise."""
         return (1 - self.kernel(np.square(self.speed * distance))[0]) / self.noise
 
@@ -145,7 +147,11 @@ def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
     seen = _blocks(points, points[centres], size)
     block = _squares(points[seen])[None], values[seen], np.zeros_like(values[seen]), weight
     starts = [np.array([speed, np.log(noise)]) for speed, noise in STARTS]
-    guess = _likeliest(min(starts, key=lambda start: _loss(start, *block, kernel)[0]), (*block, kernel))
+    from_each = [  # the slow, and the fast, which may be noise
+        min(some, key=lambda start: _loss(start, *block, kernel)[0]) for some in np.array_split(starts, FOLLOWED)
+    ]
+    ends = [_likeliest(start, (*block, kernel), steps=10) for start in from_each]
+    guess = _likeliest(min(ends, key=lambda end: _loss(end, *block, kernel)[0]), (*block, kernel))
     speed, noise = np.exp(guess)
     return Fit(kernel, float(speed), float(noise), -float(_loss(guess, *block, kernel)[0]))
 
@@ -168,7 +174,8 @@ def _likeliest_anywhere(block, groups):
     """The likeliest of the guesses that searches end at, which begin with coordinates alike and with some ahead."""
     starts = [np.append(np.full(groups, speed), np.log(noise)) for speed, noise in STARTS]
     alike = min(starts, key=lambda start: _loss(start, *block)[0])
-    starts = [alike, *(np.append(alike[:-1] + ahead, np.log(CLEAN)) for ahead in _ahead(groups))]
+    others = [*(alike[:-1] + _ahead(groups)), *(fast * row for fast in FAST for row in np.eye(groups))]
+    starts = [alike, *(np.append(speeds, np.log(CLEAN)) for speeds in others)]
     starts.sort(key=lambda start: _loss(start, *block)[0])
     ends = [_likeliest(start, block, steps=10) for start in starts[:FOLLOWED]]
     return min(ends, key=lambda end: _loss(end, *block)[0])

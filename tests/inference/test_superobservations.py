@@ -1,0 +1,183 @@
+"""Means of near observations in place of noisy ones."""
+
+import itertools
+
+import jax.random as jr
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+from scipy.linalg import cho_factor, cho_solve
+
+import npax
+from npax.inference import Exact, LatLon, Planar, Tiled, superobservations
+from npax.inference.anisotropy import fitted, matern12, matern32
+from npax.inference.superobservations import FEWEST, groups, how_many
+from npax.metrics import crps
+
+
+def function(x):
+    return np.sin(3 * x[:, :1])
+
+
+def noisy(rng, n, noise, d=1, of=function):
+    x = rng.uniform(-2, 2, (n, d))
+    return x, of(x) + noise * rng.normal(size=(n, 1))
+
+
+def averaged(x, y, system=None):
+    return superobservations(system or Planar(units=(1.0,) * x.shape[1]), x, y)
+
+
+@given(st.integers(1, 200), st.sampled_from([1, 2, 3]), st.integers(2, 40), st.integers(0, 100), st.booleans())
+@settings(deadline=None, max_examples=40)
+def test_groups_are_near_ones_of_about_the_same_number(n, d, number, seed, repeated):
+    rng = np.random.default_rng(seed)
+    points = rng.integers(0, 4, (n, d)).astype(float) if repeated else rng.normal(size=(n, d))
+    found = list(groups(points, number))
+    assert np.array_equal(np.sort(np.concatenate(found)), np.arange(n))
+    if repeated:  # what coincides stays together
+        places = [{tuple(p) for p in points[rows]} for rows in found]
+        assert sum(map(len, places)) == len(set.union(*places))
+    else:
+        sizes = np.array([len(rows) for rows in found])
+        assert sizes.min() >= min(n, number / 2) and sizes.max() <= 2 * number
+    order = rng.permutation(n)
+    again = {frozenset(order[rows].tolist()) for rows in groups(points[order], number)}
+    assert again == {frozenset(rows.tolist()) for rows in found}
+
+
+def test_along_a_line_groups_are_intervals(rng):
+    x = rng.normal(size=(100, 1))
+    intervals = sorted((x[rows].min(), x[rows].max()) for rows in groups(x, 8))
+    assert all(end < start for (_, end), (start, _) in itertools.pairwise(intervals))
+
+
+@pytest.mark.parametrize("kernel", [matern12, matern32])
+def test_the_slope_of_a_covariance(kernel):
+    squares, h = np.array([1e-2, 0.3, 4.0, 30.0]), 1e-6
+    above, below = kernel(squares + h)[0], kernel(squares - h)[0]
+    assert np.allclose(kernel(squares)[1], (below - above) / (2 * h), atol=1e-6)
+    assert kernel(np.zeros(1))[0] == 1 and np.isfinite(kernel(np.zeros(1))[1]).all()
+
+
+@pytest.mark.parametrize(("kernel", "other"), [(matern12, matern32), (matern32, matern12)])
+def test_a_rough_function_is_told_from_a_smooth_one_and_noise(kernel, other, rng):
+    x = rng.uniform(-2, 2, (800, 1))
+    k = kernel(np.square(2 * (x - x.T)))[0] + 1e-3 * np.eye(800)
+    y = np.linalg.cholesky(k) @ rng.normal(size=(800, 1))
+    fit = fitted(x, y, kernel)
+    assert fit.log_likelihood > fitted(x, y, other).log_likelihood
+    assert np.isclose(fit.varied(np.array([0.1])), (1 - kernel(np.square([0.2]))[0].item()) / 1e-3, rtol=0.5)
+
+
+def test_as_many_as_noise_allows(rng):
+    """None without noise, nor of few, nor where nothing varies; more the more noise; never too few means."""
+    number = [how_many(*noisy(rng, 3000, noise))[0] for noise in (0.0, 0.03, 0.3, 3.0)]
+    assert number[0] == 1 and number == sorted(number) and number[2] > 1
+    assert all(n // how_many(*noisy(rng, n, 3.0))[0] >= FEWEST for n in (2 * FEWEST, 1000, 5000))
+    assert how_many(*noisy(rng, 2 * FEWEST - 1, 3.0)) == (1, None)
+    assert how_many(rng.normal(size=(1000, 2)), np.zeros((1000, 1))) == (1, None)
+
+
+def test_what_is_rough_is_no_noise(rng):
+    """A random walk, seen without any: a smooth covariance takes its steps for noise."""
+    x = np.linspace(-2, 2, 4000)[:, None]
+    assert how_many(x, np.cumsum(rng.normal(size=(4000, 1)), axis=0))[0] == 1
+
+
+def test_means_are_means(rng):
+    x, y = noisy(rng, 2000, 1.0)
+    found = averaged(x, np.column_stack([y, 2 * y]))
+    assert found.number >= 2 and np.isclose(found.number, 2000 / len(found.x))
+    assert np.allclose(found.y[:, 1], 2 * found.y[:, 0]) and np.isclose(np.std(found.y[:, 0]), 0.7, atol=0.1)
+    assert np.sqrt(np.mean(np.square(found.y[:, :1] - function(found.x)))) < 1.3 / np.sqrt(found.number)
+    noise = np.sqrt(found.noise(np.array([[-1.0], [0.0], [50.0]])))
+    assert np.allclose(noise, [1.0, 2.0], rtol=0.25)
+    part = found.noise.part(x[:3])
+    assert np.array_equal(part(x[:3]), found.noise(x[:3])) and len(part.points) < len(found.x)
+
+
+def test_noise_may_differ_from_place_to_place(rng):
+    x = rng.uniform(-2, 2, (4000, 1))
+    y = function(x) + np.where(x < 0, 0.3, 1.5) * rng.normal(size=(4000, 1))
+    left, right = np.sqrt(averaged(x, y).noise(np.array([[-1.0], [1.0]])))[:, 0]
+    assert np.isclose(left, 0.3, rtol=0.3) and np.isclose(right, 1.5, rtol=0.3)
+
+
+def test_on_the_globe_means_lie_between_and_so_do_longitudes(rng):
+    """Around the pole and the line where longitudes begin anew, whose mean is no longitude between."""
+    system = LatLon(units=(1.0, 1.0, 1.0, 0.01))
+    for middle in ([0.0, 90.0], [180.0, 20.0]):
+        far = rng.uniform(-3, 3, (1500, 2))
+        lon = rng.uniform(-180, 180, 1500) if middle[1] == 90 else middle[0] + far[:, 0]
+        lat = 90 - np.abs(far[:, 1]) if middle[1] == 90 else middle[1] + far[:, 1]
+        x = np.column_stack([lon, lat, rng.uniform(0, 1, 1500)])
+        found = averaged(x, far[:, 1:] / 3 + rng.normal(size=(1500, 1)), system)
+        cos = system.positions(found.x)[:, :3] @ system.positions(np.array([[*middle, 0.0]]))[0, :3]
+        assert found.number > 1 and np.degrees(np.arccos(cos)).max() < 5
+
+
+def test_far_from_zero_differences_stay(rng):
+    x, y = noisy(rng, 1000, 1.0)
+    near, far = averaged(x, y), averaged(x + 1e9, y)
+    assert near.number > 1 and np.allclose(np.sort(far.x - 1e9, axis=0), np.sort(near.x, axis=0), atol=1e-5)
+
+
+def best(x, y, xt, noise):
+    """The mean and the standard deviation of a Gaussian process that knows noise and covariance."""
+    k, across = (matern32(np.square(1.5 * (a - x.T)))[0] for a in (x, xt))
+    known = cho_factor(k + noise**2 * np.eye(len(x)))
+    variance = 1 - np.einsum("ij,ji->i", across, cho_solve(known, across.T))
+    return (across @ cho_solve(known, y))[:, 0], np.sqrt(variance)
+
+
+@pytest.mark.parametrize("noise", [0.3, 2.0])
+def test_a_noisy_series_is_seen_nearly_as_well_as_may_be(noise, rng):
+    """The shipped model: a few percent above the best. Tiles of observations, the negative control, see noise."""
+    x = rng.uniform(-2, 2, (2200, 1))
+    root = np.linalg.cholesky(matern32(np.square(1.5 * (x - x.T)))[0] + 1e-9 * np.eye(2200))
+    truth = root @ rng.normal(size=(2200, 1))
+    x, xt, y, yt = x[:2000], x[2000:], truth[:2000] + noise * rng.normal(size=(2000, 1)), truth[2000:, 0]
+
+    def above(strategy):
+        reg = npax.NeuralProcessRegressor(strategy=strategy).fit(x, y[:, 0])
+        found = reg.predict(xt, return_std=True, include_noise=False)
+        return reg, crps(yt, *found) / crps(yt, *best(x, y, xt, noise)) - 1
+
+    reg, found = above("auto")
+    assert found < 0.25 and above("tiled")[1] > 2 * found
+    new = yt + noise * rng.normal(size=200)
+    assert reg.averaged_ >= 4 and 0.9 < reg.score_report(xt, new)["coverage"] < 0.99
+    _, std = reg.predict(xt, return_std=True)
+    _, of_function = reg.predict(xt, return_std=True, include_noise=False)
+    assert np.allclose(np.sqrt(std**2 - of_function**2), noise, rtol=0.25)
+
+
+@pytest.mark.parametrize("strategy", ["exact", "tiled"])
+def test_joint_predictions_are_of_single_observations(strategy, rng):
+    """Samples and covariances have the noise of one, on the diagonal alone."""
+    model = npax.load("gp-universal")
+    seen = averaged(*noisy(rng, 2000, 1.0))
+    kind = Exact if strategy == "exact" else Tiled
+    predictor = kind(model, seen.x, seen.y, Planar(units=(1.0,)), noise=seen.noise)
+    at = np.array([[-1.0], [-0.99], [1.0]])
+    prediction = predictor(at)
+    with_noise, without = (
+        npax.inference.covariance(predictor, at, prediction, include_noise=noise)[..., 0] for noise in (True, False)
+    )
+    assert np.allclose(with_noise - without, np.diag(seen.noise(at)[:, 0]), atol=1e-6)
+    samples, functions = (
+        npax.inference.joint_samples(predictor, at, 256, jr.key(0), include_noise=noise)[..., 0]
+        for noise in (True, False)
+    )
+    assert np.allclose(samples.std(axis=0), prediction.std()[:, 0], rtol=0.2)
+    assert np.allclose(functions.std(axis=0), prediction.std(include_noise=False)[:, 0], rtol=0.5)
+
+
+@pytest.mark.parametrize("kwargs", [{"strategy": "exact"}, {"strategy": "tiled"}, {"normalize": False}])
+def test_only_where_the_strategy_is_left_open(kwargs, rng):
+    x, y = noisy(rng, 600, 2.0)
+    reg = npax.NeuralProcessRegressor(**kwargs).fit(x, y[:, 0])
+    assert reg.averaged_ == 1
+    auto = npax.NeuralProcessRegressor().fit(x, y[:, 0])
+    assert auto.averaged_ > 1 and auto.fit(x, y[:, 0], error=0.1).averaged_ == 1
