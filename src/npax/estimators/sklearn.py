@@ -400,7 +400,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         reach = tile_reach(seen.system.space(positions)(positions), self.tile_size)
         if seen.fit is None:
             return reach, np.inf
-        return reach, 1 / (seen.number * max(seen.fit.varied(np.array([reach])).item(), 1e-9))
+        return reach, 1 / max(seen.fit.varied(np.array([reach])).item(), 1e-9)
 
     def _predictor(self, nt) -> Exact | Tiled | ByColumn:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""

@@ -29,6 +29,8 @@ AHEAD = -1.5, 0.0, 1.5
 """What is added to the logarithms of single coordinates where it may begin as well, and the noise there."""
 FAST = 3.5, 5.0
 """Logarithms of one that is far ahead, a long series beside a place, where it may begin too."""
+NEVER = 20.0
+"""Logarithm of the inverse length scale of noise."""
 CLEAN = 0.03
 FOLLOWED = 3
 """Likeliest starts from which the greatest likelihood is looked for: it has several summits."""
@@ -125,12 +127,13 @@ def matern12(squares: np.ndarray) -> Slopes:
 
 class Fit(NamedTuple):
     """A Gaussian process: its covariance and inverse length scale, the variance of the noise beside that of the
-    function, and the logarithm of its likelihood, but for a constant."""
+    function, the logarithm of its likelihood, but for a constant, and by how much that is above that of noise alone."""
 
     kernel: Kernel
     speed: float
     noise: float
     log_likelihood: float
+    gained: float
 
     def varied(self, distance: np.ndarray) -> np.ndarray:
         """Half the variance of differences at a distance, in variances of the noise."""
@@ -153,7 +156,8 @@ def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
     ends = [_likeliest(start, (*block, kernel), steps=10) for start in from_each]
     guess = _likeliest(min(ends, key=lambda end: _loss(end, *block, kernel)[0]), (*block, kernel))
     speed, noise = np.exp(guess)
-    return Fit(kernel, float(speed), float(noise), -float(_loss(guess, *block, kernel)[0]))
+    log_likelihood, alone = (-float(_loss(g, *block, kernel)[0]) for g in (guess, np.array([NEVER, 0.0])))
+    return Fit(kernel, float(speed), float(noise), log_likelihood, log_likelihood - alone)
 
 
 def _centres(rng, n, of, most):

@@ -16,6 +16,8 @@ FEWEST = 160
 """Means that are left at least: of fewer the network tells less than of the observations themselves."""
 LOST = 0.1
 """The variance between two groups, beside that of the noise of their means, up to which they become one."""
+SEEN, UNSEEN = 10.0, 4
+"""By how much a function is likelier than noise alone, in logarithms; and how many become one where it is not."""
 FREEDOM = 128
 """Degrees of freedom of the noise at a place: an estimate of its variance is off by an eighth."""
 PLACES = 512
@@ -87,32 +89,50 @@ def superobservations(coordinates: AbstractCoordinates, x: np.ndarray, y: np.nda
     positions = coordinates.positions(x)
     frame = coordinates.space(positions)
     points = frame(positions)
-    number, fit = how_many(points, (y - y.mean(axis=0)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0))
+    values = (y - y.mean(axis=0)) / np.where(y.std(axis=0) > 0, y.std(axis=0), 1.0)
+    number, seen = 1, _Groups([np.arange(len(x))])
+    more, fit = how_many(points, values)
+    while more > 1:
+        number *= more
+        seen = _Groups(list(groups(points, number)))
+        if fit is not None:
+            break
+        more, fit = how_many(seen.means(points), seen.means(values))  # perhaps they show what noise has hidden
     if number == 1:
         return Superobservations(x, y, fit=fit)
-    rows = list(groups(points, number))
-    starts = np.cumsum([0, *map(len, rows[:-1])])
-    sizes, order = np.diff(np.append(starts, len(x))), np.concatenate(rows)
+    middles = positions.min(axis=0) + seen.means(positions - positions.min(axis=0))  # differences to a corner are exact
+    mean, freedom = seen.means(y), seen.sizes - 1
+    squares = seen.sizes[:, None] * seen.means(np.square(y - mean[seen.of_each]))
+    size = len(x) / len(mean)
+    count = min(max(round(FREEDOM / (size - 1)), 1), len(mean))
+    scatter = Scatter(squares, freedom, frame(middles), frame, coordinates, count)
+    return Superobservations(coordinates.columns(middles), mean, size, scatter, fit)
 
-    def means(a):
-        return np.add.reduceat(a[order], starts, axis=0) / sizes[:, None]
 
-    low, mean = positions.min(axis=0), means(y)  # differences to a corner are exact
-    squares = sizes[:, None] * means(np.square(y - mean[np.repeat(np.arange(len(rows)), sizes)[np.argsort(order)]]))
-    middles, number = low + means(positions - low), len(x) / len(rows)
-    count = min(max(round(FREEDOM / (number - 1)), 1), len(rows))
-    scatter = Scatter(squares, sizes - 1, frame(middles), frame, coordinates, count)
-    return Superobservations(coordinates.columns(middles), mean, number, scatter, fit)
+class _Groups:
+    """Means over groups, which are `rows`: indices of all, each in one group."""
+
+    def __init__(self, rows: list[np.ndarray]):
+        self.sizes, self.order = np.array([len(some) for some in rows]), np.concatenate(rows)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.of_each = np.empty(len(self.order), int)
+        self.of_each[self.order] = np.repeat(np.arange(len(rows)), self.sizes)
+
+    def means(self, a: np.ndarray) -> np.ndarray:
+        return np.add.reduceat(a[self.order], self.starts, axis=0) / self.sizes[:, None]
 
 
 def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
-    """A power of two: how many of the observations at `points [n d]` each mean is to hold; and what they were taken
-    for, if they are enough to tell."""
+    """A power of two: how many of the observations at `points [n d]` each mean is to hold; and what the means are taken
+    for, if anything is seen among the noise."""
     n, number = len(points), 1
     if n < 2 * FEWEST or not np.ptp(values, axis=0).any():
         return 1, None
     fits = [fitted(points, values, kernel) for kernel in (matern12, matern32)]
     likely = softmax([fit.log_likelihood for fit in fits])
+    best = max(fits, key=lambda fit: fit.log_likelihood)
+    if best.gained < SEEN:
+        return min(UNSEEN, 2 ** int(np.log2(n / FEWEST))), None
     tree = KDTree(points)
     places = points[np.random.default_rng(0).permutation(np.lexsort(points.T))[:PLACES]]
     while 2 * number * FEWEST <= n:
@@ -120,7 +140,7 @@ def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
         if number * np.dot(likely, [np.mean(fit.varied(distance)) for fit in fits]) > LOST:
             break
         number *= 2
-    return number, max(fits, key=lambda fit: fit.log_likelihood)
+    return number, best._replace(noise=best.noise / number)
 
 
 def groups(points: np.ndarray, number: int) -> Iterator[np.ndarray]:
