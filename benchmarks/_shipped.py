@@ -3,7 +3,6 @@
 import json
 import statistics
 
-import numpy as np
 from _report import RESULTS, table
 
 COVERAGES = ["95 % coverage", "of the best", "CRPS above the best"]
@@ -114,13 +113,12 @@ def searches_of_known_errors() -> str:
 
 
 def strategies() -> str:
-    asked = [(1, 250), (1, 500), (1, 2000), (2, 1000), (2, 2000), (3, 1000), (3, 2000)]
-    found, rows = {(row["d"], row["nc"]): row for row in _read("strategy_dimensions")["rows"]}, []
-    for d, n in asked:
-        row = found[d, n]
-        both = [f"{nll:.3f}, {rmse:.3f}" for nll, rmse, _ in np.mean(row["scores"], axis=0)]
-        rows.append([f"{n:,} in {d}-D", *both, row["chosen"]])
-    return table(["observations", "exact: NLL, RMSE", "tiled: NLL, RMSE", "chosen"], rows)
+    rows = []
+    for row in _read("noise")["rows"]:
+        if row["n"] >= 1000 and row["noise"] != 0.3:
+            above = [f"{100 * (row[way] / row['best'] - 1):.0f} %" for way in ("auto", "exact", "tiled")]
+            rows.append([f"{row['n']:,} in {row['d']}-D", f"{row['noise']:g}", *above, f"{row['averaged']:.0f}"])
+    return table(["observations", "noise", "auto", "exact", "tiled", "auto averages"], rows)
 
 
 def _regret(found):

@@ -1,13 +1,11 @@
 """Exact or tiled: seconds and accuracy of both, over numbers of observations and targets.
 
-    python benchmarks/strategy.py                 # in the plane; needs an otherwise idle machine
-    python benchmarks/strategy.py --dimensions    # accuracy alone, on a line, in the plane and in space
+    python benchmarks/strategy.py    # needs an otherwise idle machine
 
-What `npax.inference.strategy` decides by. Fields drawn as sums of random waves (Matern 3/2, length scale log-uniform
-from 0.03 to 0.5 of the side; with `--dimensions`, so that a volume of that side holds 2 to 1,000 of the observations),
-noise of a tenth of their standard deviation; the same for both strategies. Seconds: the best of `--repeats` calls of a
-fitted predictor, compiled before, conditioning included. Writes `results/strategy.md` and `.json`, or
-`results/strategy_dimensions.md` and `.json`.
+What `npax.inference.strategy` decides by, in the plane (`noise.py` has accuracy on lines and in space, and with more
+noise). Fields drawn as sums of random waves (Matern 3/2, length scale log-uniform from 0.03 to 0.5 of the side), noise
+of a tenth of their standard deviation; the same for both strategies. Seconds: the best of `--repeats` calls of a fitted
+predictor, compiled before, conditioning included. Writes `results/strategy.md` and `.json`.
 """
 
 import argparse
@@ -17,7 +15,7 @@ import numpy as np
 from _report import circumstances, table, write_json, write_markdown
 
 import npax
-from npax.inference import Exact, Planar, Tiled, choose, tile_reach
+from npax.inference import Exact, Tiled
 from npax.inference.strategy import exact_work, tiled_work
 
 PAIRS = 1e7
@@ -28,8 +26,6 @@ KINDS = ("exact", "tiled")
 def main() -> None:
     options = _options()
     model, rows = npax.load("gp-universal"), []
-    if options.dimensions:
-        return by_dimension(model, options)
     for nc in options.context:
         for nt in options.targets:
             rows.append(measure(model, nc, nt, options))
@@ -60,7 +56,7 @@ def accuracy(model, nc: int, options) -> dict:
         for name, kind in (("exact", Exact), ("tiled", Tiled)):
             if name == "exact" and exact_work(nc, 1000) > options.limit * PAIRS / options.fields:
                 continue
-            scores[name].append(_scores(kind(model, x, y)(xt), truth)[:2])
+            scores[name].append(_scores(kind(model, x, y)(xt), truth))
     out = {}
     for name, found in scores.items():
         if found:
@@ -69,57 +65,19 @@ def accuracy(model, nc: int, options) -> dict:
     return out
 
 
-def by_dimension(model, options) -> None:
-    rows = []
-    for d in (1, 2, 3):
-        for nc in options.context:
-            if nc > 2000:
-                continue
-            scores = []
-            for seed in range(options.fields):
-                rng = np.random.default_rng(seed)
-                scale = (np.exp(rng.uniform(np.log(2), np.log(min(1000, nc)))) / nc) ** (1 / d)
-                x, y, xt, truth = field(rng, nc, 500, d, scale)
-                scores.append([_scores(kind(model, x, y)(xt), truth) for kind in (Exact, Tiled)])
-            reach = tile_reach(Planar().frame(x)(x), 128)
-            rows.append({"d": d, "nc": nc, "reach": reach, "chosen": choose(nc, 500, 128, reach)})
-            rows[-1] |= {"scores": np.array(scores).tolist()}
-            print(d, nc, np.mean(scores, axis=0).round(3).tolist(), flush=True)
-            about = {**circumstances(), "fields": options.fields}
-            write_json("strategy_dimensions", {**about, "rows": rows})
-            write_markdown("strategy_dimensions", "Exact or tiled, by dimension", _by_dimension_text(rows), about)
-
-
 def _scores(found, truth):
-    """NLL, RMSE and 95 % coverage of the noiseless field."""
+    """NLL and RMSE of the noiseless field."""
     error, variance = found.mean - truth, found.function_variance
     nll = 0.5 * np.mean(np.square(error) / variance + np.log(2 * np.pi * variance))
-    return nll, np.sqrt(np.mean(np.square(error))), np.mean(np.abs(error) < 1.96 * np.sqrt(variance))
+    return nll, np.sqrt(np.mean(np.square(error)))
 
 
-def _by_dimension_text(rows):
-    header = ["dimensions", "observations", "reach of a tile", "exact: NLL", "tiled: NLL", "exact less tiled"]
-    header += ["exact: RMSE", "tiled: RMSE", "exact: coverage", "tiled: coverage", "chosen"]
-    cells = []
-    for row in rows:
-        scores = np.array(row["scores"])  # fields, strategies, scores
-        (exact, tiled), lead = scores.mean(axis=0), scores[:, 0, 0] - scores[:, 1, 0]
-        error = np.std(lead, ddof=1) / np.sqrt(len(lead))
-        cells.append([str(row["d"]), f"{row['nc']:,}", f"{row['reach']:.2f}", f"{exact[0]:.3f}", f"{tiled[0]:.3f}"])
-        cells[-1] += [f"{lead.mean():+.3f} ± {error:.3f}", f"{exact[1]:.3f}", f"{tiled[1]:.3f}"]
-        cells[-1] += [f"{exact[2]:.1%}", f"{tiled[2]:.1%}", row["chosen"]]
-    return (
-        "Noiseless fields of standard deviation 1, mean over fields; ± standard error. Reach: in units of which the "
-        "observations' range is 4.\n\n" + table(header, cells)
-    )
-
-
-def field(rng, nc: int, nt: int, d: int = 2, scale: float | None = None, waves: int = 1000):
-    """Observations `x [nc d]`, `y [nc 1]`, targets `[nt d]` and their true values `[nt 1]`."""
-    scale = np.exp(rng.uniform(np.log(0.03), np.log(0.5))) if scale is None else scale
-    frequency = rng.normal(size=(d, waves)) / np.sqrt(rng.chisquare(3, waves) / 3) / scale  # the spectrum of Matern 3/2
+def field(rng, nc: int, nt: int, waves: int = 1000):
+    """Observations `x [nc 2]`, `y [nc 1]`, targets `[nt 2]` and their true values `[nt 1]`."""
+    scale = np.exp(rng.uniform(np.log(0.03), np.log(0.5)))
+    frequency = rng.normal(size=(2, waves)) / np.sqrt(rng.chisquare(3, waves) / 3) / scale  # the spectrum of Matern 3/2
     phase = rng.uniform(0, 2 * np.pi, waves)
-    x, xt = rng.uniform(size=(nc, d)), rng.uniform(size=(nt, d))
+    x, xt = rng.uniform(size=(nc, 2)), rng.uniform(size=(nt, 2))
     values = [_in_parts(lambda a: np.cos(a @ frequency + phase).sum(1) * np.sqrt(2 / waves), a) for a in (x, xt)]
     return x, (values[0] + 0.1 * rng.normal(size=nc))[:, None], xt, values[1][:, None]
 
@@ -173,7 +131,6 @@ def _options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--context", nargs="+", type=int, default=[250, 500, 1000, 2000, 4000, 8000, 16000])
     parser.add_argument("--targets", nargs="+", type=int, default=[1, 1000, 10_000])
-    parser.add_argument("--dimensions", action="store_true")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--fields", type=int, default=8, help="for the accuracy")
     parser.add_argument("--limit", type=float, default=60, help="seconds, about, up to which exact is tried")

@@ -74,7 +74,7 @@ def predict(
         ),
     ] = 0,
     strategy: Annotated[
-        Strategy, typer.Option(help="Every place sees all observations, or those around it; auto: by cost.")
+        Strategy, typer.Option(help="Every place sees all observations, or those around it; auto: by number and noise.")
     ] = Strategy.auto,
     noise: Noise = True,
 ) -> None:

@@ -75,8 +75,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
       model's likelihood does not predict over all real numbers are never standardised.
     - `strategy`: `"exact"`, every target sees every observation, O(n²) once and O(n) per target; `"tiled"`, it sees
-      those of its neighbourhood, for any number of observations; `"auto"`, exact for few observations, up to
-      1,500 where they are spread evenly over a volume, 1,000 in the plane, 320 on a line, by `npax.inference.choose`.
+      those of its neighbourhood, for any number of observations; `"auto"`, exact for few observations, tiled for many
+      and where there is little noise (`npax.inference.choose`). Where noise hides what differs among near observations,
+      `"auto"` shows the network the means of 2, 4, 8, ... of them (`npax.inference.superobservations`).
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
@@ -88,13 +89,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`, `error_`: model, coordinates and observations in use;
     `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, that of
-    the latest prediction (before the first, what it would be for as many targets as observations).
+    the latest prediction (before the first, what it would be for as many targets as observations); `averaged_`, for
+    each column of `y`, or group that the model takes, how many observations the network sees as one (1: none are).
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
-    each column predicted by itself where the model has one (but for the units of coordinates, which they share; predict
-    one by one what varies unlike along coordinates). Any finite values of `y` will do: predictions for `c y`
-    are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single one, has no scale of its own:
-    its unit is kept, as though deviations of about 1 were usual, by either strategy; `fit` warns of it.
+    each column predicted by itself, as if the others were not there, where the model has one. Any finite values of `y`
+    will do: predictions for `c y` are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single
+    one, has no scale of its own: its unit is kept, as though deviations of about 1 were usual, by either strategy;
+    `fit` warns of it.
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.

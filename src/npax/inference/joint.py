@@ -132,8 +132,13 @@ def joint_samples(
     if predictor.noise is None or not include_noise:
         return samples
     seen = predictor.as_seen(x)
-    more = np.sqrt(np.maximum(predictor.noise(x) - (seen.variance - seen.function_variance), 0.0))
+    more = _side(predictor.noise(x), _side(seen.observation_std, seen.function_std))
     return samples + more * np.asarray(jr.normal(jr.fold_in(key, 1), samples.shape), np.float64)
+
+
+def _side(longest, other):
+    """Of a right triangle, without squares, which may overflow; zero if there is none."""
+    return np.sqrt(np.maximum(longest - other, 0.0)) * np.sqrt(longest + other)
 
 
 def nearest_correlation(a: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ class Prediction(NamedTuple):
         """That of observations at `x` with another noise, if any."""
         if noise is None:
             return self
-        return self._replace(observation_std=np.hypot(self.function_std, np.sqrt(noise(x))))
+        return self._replace(observation_std=np.hypot(self.function_std, noise(x)))
 
     @property
     def variance(self) -> np.ndarray:
@@ -66,7 +66,7 @@ class Prediction(NamedTuple):
 
 
 Noise = Callable[[np.ndarray], np.ndarray]
-"""The variance `[n dy]` of the noise of an observation at `x [n d]`."""
+"""The standard deviation `[n dy]` of the noise of an observation at `x [n d]`."""
 
 
 class Context(NamedTuple):
