@@ -1,6 +1,7 @@
 """Means of near observations in place of noisy ones."""
 
 import itertools
+import warnings
 
 import jax.random as jr
 import numpy as np
@@ -94,8 +95,41 @@ def test_means_are_means(rng):
     assert np.sqrt(np.mean(np.square(found.y[:, :1] - function(found.x)))) < 1.3 / np.sqrt(found.number)
     noise = found.noise(np.array([[-1.0], [0.0], [50.0]]))
     assert np.allclose(noise, [1.0, 2.0], rtol=0.25)
-    part = found.noise.part(x[:3])
-    assert np.array_equal(part(x[:3]), found.noise(x[:3])) and len(part.points) < len(found.x)
+
+
+@pytest.mark.parametrize("lattice", [False, True])
+def test_a_part_knows_the_noise_of_its_places(lattice, rng):
+    """Also where several groups are as near, and where there are no places."""
+    x = (
+        np.stack(np.meshgrid(*2 * [np.arange(60.0)]), axis=-1).reshape(-1, 2)
+        if lattice
+        else rng.uniform(0, 60, (3600, 2))
+    )
+    found = averaged(x, np.sin(x[:, :1] / 9) + rng.normal(size=(3600, 1)))
+    some = x[x[:, 0] < 10]
+    part = found.noise.part(some)
+    assert found.number > 1 and len(part.points) < len(found.x)
+    assert np.array_equal(part(some), found.noise(some))
+    assert found.noise.part(x[:0])(x[:0]).shape == (0, 1)
+
+
+def test_of_few_places_none_are_averaged(rng):
+    """However often each is observed: a few means would say less, and nothing of how sure they are."""
+    x, y = np.repeat(rng.uniform(size=(5, 2)), 200, axis=0), rng.normal(size=(1000, 1))
+    assert averaged(x, y).number == 1 and averaged(np.zeros((1000, 2)), y).number == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of repeated places
+        reg = npax.NeuralProcessRegressor().fit(x, np.repeat(np.arange(5.0), 200) + 0.1 * y[:, 0])
+        assert np.allclose(reg.predict(x[::200]), np.arange(5.0), atol=0.3)
+    many = np.repeat(rng.uniform(-2, 2, (400, 1)), 5, axis=0)
+    found = averaged(many, function(many) + rng.normal(size=(2000, 1)))
+    assert FEWEST <= len(found.x) <= 400
+
+
+def test_tiles_larger_than_all_places_reach_without_end(small, rng):
+    x, y = noisy(rng, 400, 0.3)
+    reg = npax.NeuralProcessRegressor(small, tile_size=512).fit(x, y[:, 0])
+    assert reg.strategy_ == "exact"
 
 
 def test_noise_may_differ_from_place_to_place(rng):

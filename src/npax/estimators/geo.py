@@ -244,7 +244,7 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
         from .store import Store
 
         request = (predictor.model, reg.X_, reg.y_, reg.error_, reg.coords, reg.normalize)
-        request += (reg.strategy_, reg.tile_size, include_noise)
+        request += (reg.strategy_, reg.averaged_, reg.tile_size, include_noise)
         return Store(store, grid, variables, request).fill(
             lambda places: moments_at(predictor, places, include_noise), progress=reg.progress
         )

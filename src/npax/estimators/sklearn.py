@@ -400,7 +400,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return np.inf, np.inf
         positions = seen.system.positions(seen.x)
         reach = tile_reach(seen.system.space(positions)(positions), self.tile_size)
-        if seen.fit is None:
+        if seen.fit is None or not np.isfinite(reach):
             return reach, np.inf
         return reach, 1 / max(seen.fit.varied(np.array([reach])).item(), 1e-9)
 

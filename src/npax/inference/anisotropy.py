@@ -70,7 +70,7 @@ def relative_speeds(
     few rounds. A prior on the logarithms of the factors, Student's t, keeps them alike where observations say little,
     and they are multiplied by the probability that the coordinates are unlike at all.
 
-    **Arguments:** `points [n d]`, in [-2, 2]; `values [n dy]`, all of which have the same factors, and their known
+    **Arguments:** `points [n d]`, of ranges of 4; `values [n dy]`, all of which have the same factors, and their known
     standard errors, if any; `turned`: what brings the points of all, or of blocks `[blocks m d]`, to the coordinates
     that are meant, where these are not the same everywhere (east and north, on a sphere). The order of the observations
     does not matter. **Cost:** on a CPU core 15 ms for 40 observations, 0.06 to 0.1 s for 200, 0.5 s for 2,000, 0.6 to
@@ -151,7 +151,7 @@ def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
     block = _squares(points[seen])[None], values[seen], np.zeros_like(values[seen]), weight
     starts = [np.array([speed, np.log(noise)]) for speed, noise in STARTS]
     from_each = [  # the slow, and the fast, which may be noise
-        min(some, key=lambda start: _loss(start, *block, kernel)[0]) for some in np.array_split(starts, FOLLOWED)
+        min(part, key=lambda start: _loss(start, *block, kernel)[0]) for part in np.array_split(starts, FOLLOWED)
     ]
     ends = [_likeliest(start, (*block, kernel), steps=10) for start in from_each]
     guess = _likeliest(min(ends, key=lambda end: _loss(end, *block, kernel)[0]), (*block, kernel))

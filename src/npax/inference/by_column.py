@@ -24,11 +24,16 @@ class ByColumn:
 
     def part(self, x: np.ndarray) -> "ByColumn":
         """The same answers at places among `x` from what those need (`Tiled.part`)."""
-        return ByColumn([predictor.part(x) for predictor in self.each if isinstance(predictor, Tiled)])
+        return ByColumn([predictor.part(x) for predictor in self._tiled()])
 
     def of(self, model: Any) -> "ByColumn":
         """The same with another model (`Tiled.of`)."""
-        return ByColumn([predictor.of(model) for predictor in self.each if isinstance(predictor, Tiled)])
+        return ByColumn([predictor.of(model) for predictor in self._tiled()])
+
+    def _tiled(self) -> list[Tiled]:
+        tiled = [predictor for predictor in self.each if isinstance(predictor, Tiled)]
+        assert len(tiled) == len(self.each)  # only tiles have parts
+        return tiled
 
     @property
     def in_tiles(self) -> bool:

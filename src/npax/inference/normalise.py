@@ -230,7 +230,7 @@ class LatLon(AbstractCoordinates):
         both = np.ptp(_east_north(positions)[:, :2], axis=0).min() > SMALLEST
         of_sphere = [(EAST, UP), (NORTH,)] if both else [(EAST, NORTH, UP)]
         groups = [*of_sphere, *((column,) for column in range(3, positions.shape[1]))]
-        speeds = relative_speeds(positions * plain, values, error, groups, _east_north)
+        speeds = relative_speeds(positions * plain, values, error, groups, lambda p: _east_north(p / plain) * plain)
         return dataclasses.replace(self, units=tuple(speeds * plain))
 
     def surroundings(self, positions):
@@ -315,7 +315,9 @@ def _axes(positions):
     flat, together = np.hypot(x, y), np.linalg.norm((x, y, z), axis=0)
     share = np.clip((together - ABROAD) / (TOGETHER - ABROAD), 0.0, 1.0)
     latitude = np.arctan2(z, flat) * share**2 * (3 - 2 * share)
-    return east_north_up(np.stack([x, y, np.where(share < 1, flat * np.tan(latitude), z)], axis=-1))
+    longitude = np.arctan2(y, x)
+    flat = np.cos(latitude)
+    return east_north_up(np.stack([flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)], axis=-1))
 
 
 def _east_north(positions):

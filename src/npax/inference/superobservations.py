@@ -2,7 +2,7 @@
 them (Lorenc, 1981, Monthly Weather Review 109)."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial import KDTree
@@ -21,6 +21,8 @@ SEEN, UNSEEN = 10.0, 4
 """By how much a function is likelier than noise alone, in logarithms; and how many become one where it is not."""
 FREEDOM = 128
 """Degrees of freedom of the noise at a place: an estimate of its variance is off by an eighth."""
+BLOCK = 2**14
+"""Groups that are looked at together."""
 PLACES = 512
 """Where the distances between near observations are measured, at most."""
 
@@ -37,41 +39,45 @@ class Superobservations(NamedTuple):
 
 
 class Scatter:
-    """The standard deviation of the noise of single observations: `scatter(x [n d]) -> [n dy]`, that within the groups
-    which are nearest to a place, enough of them to be off by a sixteenth.
+    """The standard deviation of the noise of single observations: `scatter(x [n d]) -> [n dy]`, that within the group
+    which is nearest to a place and those around it, enough of them to be off by a sixteenth.
 
-    **Arguments:** squares of deviations from the means of groups, `[m dy]`, in squares of a `unit [dy]`, and their
-    degrees of freedom, `[m]`; where the groups are, `points [m d]` of a `frame`; `count`: of those that are looked at.
-    **Cost:** O(count log m) per place.
+    **Arguments:** `std [m dy]`: of each group and those around it; where the groups are, `points [m d]` of a `frame`.
+    **Cost:** O(log m) per place.
     """
 
-    def __init__(
-        self,
-        squares: np.ndarray,
-        freedom: np.ndarray,
-        unit: np.ndarray,
-        points: np.ndarray,
-        frame: AbstractFrame,
-        coordinates: AbstractCoordinates,
-        count: int,
-    ):
-        self.squares, self.freedom, self.unit, self.points, self.count = squares, freedom, unit, points, count
-        self.frame, self.coordinates, self.tree = frame, coordinates, KDTree(points)
+    def __init__(self, std: np.ndarray, points: np.ndarray, frame: AbstractFrame, coordinates: AbstractCoordinates):
+        self.std, self.points, self.tree = std, points, KDTree(points)
+        self.frame, self.coordinates = frame, coordinates
+
+    @classmethod
+    def of(
+        cls, squares: np.ndarray, freedom: np.ndarray, unit: np.ndarray, points: np.ndarray, *view: Any
+    ) -> "Scatter":
+        """From squares of deviations from the means of groups, `[m dy]`, in squares of a `unit [dy]`, and their degrees
+        of freedom, `[m]`. **Cost:** O(m log m), the more the fewer observations a group has."""
+        count = min(max(round(FREEDOM / freedom.mean()), 1), len(points))
+        tree, std = KDTree(points), np.empty_like(squares)
+        for start in range(0, len(points), BLOCK):
+            part = slice(start, start + BLOCK)
+            near = tree.query(points[part], count)[1].reshape(-1, count)
+            std[part] = np.sqrt(squares[near].sum(axis=1) / np.maximum(freedom[near].sum(axis=1), 1)[:, None]) * unit
+        return cls(std, points, *view)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        near = self._near(x)
-        variance = self.squares[near].sum(axis=1) / np.maximum(self.freedom[near].sum(axis=1), 1)[:, None]
-        return np.sqrt(variance) * self.unit
+        return self.std[self._nearest(x)] if len(x) else np.empty((0, self.std.shape[1]))
 
     def part(self, x: np.ndarray) -> "Scatter":
-        """The same at places among `x`, from what these need."""
-        some = np.unique(self._near(x))
-        squares, freedom, points = (a[some] for a in (self.squares, self.freedom, self.points))
-        return Scatter(squares, freedom, self.unit, points, self.frame, self.coordinates, min(self.count, len(some)))
+        """The same at places among `x`, from what these need; as it is where there are none."""
+        some = np.unique(self._nearest(x)) if len(x) else slice(None)
+        return Scatter(self.std[some], self.points[some], self.frame, self.coordinates)
 
-    def _near(self, x):
-        found = self.tree.query(self.frame(self.coordinates.positions(x)), self.count)[1]
-        return found.reshape(len(x), self.count)
+    def _nearest(self, x):
+        """Of several that are as near the first: on a lattice rounding errors do not decide."""
+        count = min(4, len(self.points))
+        distance, index = self.tree.query(self.frame(self.coordinates.positions(x)), count)
+        distance, index = distance.reshape(-1, count), index.reshape(-1, count)
+        return np.where(distance <= distance[:, :1] * (1 + 1e-9), index, len(self.points)).min(axis=1)
 
 
 def superobservations(coordinates: AbstractCoordinates, x: np.ndarray, y: np.ndarray) -> Superobservations:
@@ -88,31 +94,32 @@ def superobservations(coordinates: AbstractCoordinates, x: np.ndarray, y: np.nda
     Where nothing is seen among the noise four become one at a time, until something is.
 
     **Arguments:** `coordinates` that are `adapted`: near is what varies little. **Cost:** on a CPU core 0.2 s for 400
-    observations, 0.6 to 1 s for 2,000, 1 to 5 s for 200,000. **Pitfall:** how many are averaged depends on the noise of
-    most; it is taken to be independent.
+    observations, 0.6 to 1 s for 2,000, 1 to 5 s for 200,000, and then as their number. **Pitfalls:** how many are
+    averaged depends on the noise of most; it is taken to be independent. Groups are of about as many observations: the
+    network is not told of how many each.
     """
     positions = coordinates.positions(x)
     frame = coordinates.space(positions)
     points = frame(positions)
     standardise = Standardiser.of(y)
     values = standardise(y)
-    number, seen = 1, _Groups([np.arange(len(x))])
+    number, seen, before = 1, None, len(x)
     more, fit = how_many(points, values)
     while more > 1:
         number *= more
         seen = _Groups(list(groups(points, number)))
         if fit is not None:
+            fit = fit._replace(noise=fit.noise * len(seen.sizes) / before)
             break
+        before = len(seen.sizes)
         more, fit = how_many(seen.means(points), seen.means(values))  # perhaps they show what noise has hidden
-    if number == 1:
+    if seen is None:
         return Superobservations(x, y, fit=fit)
     middles = positions.min(axis=0) + seen.means(positions - positions.min(axis=0))  # differences to a corner are exact
     mean, freedom = seen.means(values), seen.sizes - 1
     squares = seen.sizes[:, None] * seen.means(np.square(values - mean[seen.of_each]))
-    size = len(x) / len(mean)
-    count = min(max(round(FREEDOM / (size - 1)), 1), len(mean))
-    scatter = Scatter(squares, freedom, standardise.std, frame(middles), frame, coordinates, count)
-    return Superobservations(coordinates.columns(middles), standardise.undo(mean), size, scatter, fit)
+    scatter = Scatter.of(squares, freedom, standardise.std, frame(middles), frame, coordinates)
+    return Superobservations(coordinates.columns(middles), standardise.undo(mean), len(x) / len(mean), scatter, fit)
 
 
 class _Groups:
@@ -129,9 +136,9 @@ class _Groups:
 
 
 def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
-    """A power of two: how many of the observations at `points [n d]` each mean is to hold; and what the means are taken
-    for, if anything is seen among the noise."""
-    n, number = len(points), 1
+    """A power of two: how many of the observations at `points [n d]` each mean is to hold; and what the observations
+    are taken for, if anything is seen among the noise. Of one place they are means at once, and count as one."""
+    n, number = len(np.unique(points, axis=0)), 1
     if n < 2 * FEWEST or not np.ptp(values, axis=0).any():
         return 1, None
     fits = [fitted(points, values, kernel) for kernel in (matern12, matern32)]
@@ -146,7 +153,7 @@ def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
         if number * np.dot(likely, [np.mean(fit.varied(distance)) for fit in fits]) > LOST:
             break
         number *= 2
-    return number, best._replace(noise=best.noise / number)
+    return number, best
 
 
 def groups(points: np.ndarray, number: int) -> Iterator[np.ndarray]:
