@@ -45,7 +45,7 @@ def minimize(
     lowest, and `fun_model`, its belief there (`x` and `fun` where Ctrl-C came before the model was used).
 
     **Pitfall:** a Gaussian process with a length scale for each axis, fitted at every step, finds the minimum of a
-    smooth function more closely, in half the time: 30 evaluations of Branin's end 0.002 above it, not 0.011.
+    smooth function more closely, in half the time: 30 evaluations of Branin's end 0.003 above it, not 0.011.
     Of many local minima a search may stay with the first that it finds; a larger `n_init` looks around for longer.
 
     **Nothing is lost:** Ctrl-C ends the search and returns what is known, with `success=False`. An exception in `f`

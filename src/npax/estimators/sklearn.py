@@ -108,7 +108,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     deviation, 95 % intervals hold 93 % of new observations from 12 or 40 points on a line, 92 to 96 % from lattices of
     64 to 400; with noise as strong as the field 91 and 93 %. At the very places of observations strong noise is taken
     for a rough field, unless it is known (`error`), and fewer new observations in the plane are held: 92 % from 60
-    points with noise a third of the field, 86 % with noise as strong, 94 and 93 % from 200; a tenth of the box beside
+    points with noise a third of the field, 88 % with noise as strong, 94 and 93 % from 200; a tenth of the box beside
     them 95 %. Intervals of the noiseless function are too narrow there likewise, and elsewhere too wide where noise is
     as strong as the field: nearly all of them hold. Columns are features of a smooth function, not hundreds of
     covariates. What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a

@@ -13,7 +13,7 @@ from .frames import AbstractFrame
 from .normalise import AbstractCoordinates
 from .standardise import Standardiser
 
-FEWEST = 160
+FEWEST = 250
 """Means that are left at least: of fewer the network tells less than of the observations themselves."""
 LOST = 0.1
 """The variance between two groups, beside that of the noise of their means, up to which they become one."""
@@ -86,7 +86,7 @@ def superobservations(coordinates: AbstractCoordinates, x: np.ndarray, y: np.nda
     A network that has learned from up to a thousand observations, or sees a hundred in a tile, sees little but noise
     where that is as large as what varies among them. Means of k have a k-th of its variance, are fewer, and reach k
     times as far. Two groups of k become one while the function differs between them by less than a tenth of the
-    variance of the noise of their means, and 160 means are left. It is taken for a Gaussian process with the length
+    variance of the noise of their means, and 250 means are left. It is taken for a Gaussian process with the length
     scale and the noise of greatest likelihood, and a smooth covariance (Matern 3/2) or a rough one (1/2), which count
     by how likely they are: to the smooth one all that is rough is noise. The noise of single observations is that
     within the groups (`Scatter`).
