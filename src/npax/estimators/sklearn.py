@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.random as jr
 import numpy as np
@@ -15,23 +15,15 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from ..arguments import true_or_false, whole_number
 from ..inference import (
-    EXACT_UP_TO,
-    AbstractCoordinates,
     ByColumn,
     Exact,
-    Fit,
-    Noise,
     Tiled,
-    adapted,
     choose,
     coordinates,
     grouped,
-    known_errors,
-    superobservations,
-    tile_reach,
 )
 from ..inference.joint import check_joint, covariance, joint_samples
-from ..likelihoods import of_real_numbers, tells_noise
+from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
 from ..serialise import load
@@ -44,6 +36,7 @@ from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing, unmasked
 from .scale import warn_of_no_scale
+from .seen import Seen
 from .text import refuse_text
 
 COARSEST = 0.5
@@ -362,10 +355,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._in_one_view = not self.normalize or system.in_one_view(positions)
         self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
-        self._seen = [self._seen_of(*group) for group in self._groups()]
+        given = {"normalize": self.normalize, "average": self.strategy == "auto"}
+        self._seen = [Seen.of(self.model_, system, X, *group, **given) for group in self._groups()]
         self.averaged_ = np.array([seen.number for seen in self._seen])
         if self.normalize:
-            reach, noise = zip(*(self._reach_and_noise(seen) for seen in self._seen), strict=True)
+            reach, noise = zip(*(seen.reach_and_noise(self.tile_size) for seen in self._seen), strict=True)
             self._tile_reach, self._noise = min(reach), max(noise)
         self._predictor(len(X))
         return self
@@ -377,32 +371,6 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.error_ is None:
             return [(y, None) for y in values]
         return list(zip(values, grouped(self.model_, self.error_.reshape(columns)), strict=True))
-
-    def _seen_of(self, y, error):
-        """What is seen of columns `y [n dy]`: in their units, and averaged, where they have any noise to speak of."""
-        likelihood = self.model_.likelihood
-        if not self.normalize:
-            return _Seen(self._system, self.X_, y, error=error)
-        error = known_errors(self.model_, error, y)
-        system = adapted(self._system, self._system.positions(self.X_), y, error, of_real_numbers(likelihood))
-        if (
-            self.strategy != "auto"
-            or error is not None
-            or not (of_real_numbers(likelihood) and tells_noise(likelihood))
-        ):
-            return _Seen(system, self.X_, y, error=error)
-        return _Seen(system, *superobservations(system, self.X_, y))
-
-    def _reach_and_noise(self, seen):
-        """How far a tile reaches, and the variance of the noise beside that of what varies in it, where that is known;
-        of many observations they do not matter."""
-        if len(seen.x) > EXACT_UP_TO:
-            return np.inf, np.inf
-        positions = seen.system.positions(seen.x)
-        reach = tile_reach(seen.system.space(positions)(positions), self.tile_size)
-        if seen.fit is None or not np.isfinite(reach):
-            return reach, np.inf
-        return reach, 1 / max(seen.fit.varied(np.array([reach])).item(), 1e-9)
 
     def _predictor(self, nt) -> Exact | Tiled | ByColumn:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
@@ -425,19 +393,6 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
-
-
-class _Seen(NamedTuple):
-    """What the network sees of some columns of `y`, and in which units: observations and their known errors, or means
-    of a `number` of them, the noise of one and what they were taken for (`Superobservations`)."""
-
-    system: AbstractCoordinates
-    x: np.ndarray
-    y: np.ndarray
-    number: float = 1.0
-    noise: Noise | None = None
-    fit: Fit | None = None
-    error: np.ndarray | None = None
 
 
 def _model(model, normalize):

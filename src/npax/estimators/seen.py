@@ -1,0 +1,65 @@
+"""What the network sees of the observations."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..inference import (
+    EXACT_UP_TO,
+    AbstractCoordinates,
+    Fit,
+    Noise,
+    adapted,
+    known_errors,
+    superobservations,
+    tile_reach,
+)
+from ..likelihoods import of_real_numbers, tells_noise
+from ..models import AbstractNeuralProcess
+
+
+class Seen(NamedTuple):
+    """Of some columns of `y`: observations `x [n d]`, `y [n dy]` in their units (`system`) and their known errors, or
+    means of a `number` of them, the `noise` of one and what they were taken for (`npax.inference.superobservations`).
+    """
+
+    system: AbstractCoordinates
+    x: np.ndarray
+    y: np.ndarray
+    number: float = 1.0
+    noise: Noise | None = None
+    fit: Fit | None = None
+    error: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: AbstractNeuralProcess,
+        system: AbstractCoordinates,
+        x: np.ndarray,
+        y: np.ndarray,
+        error: np.ndarray | None,
+        *,
+        normalize: bool,
+        average: bool,
+    ) -> "Seen":
+        """In the units in which `y` varies alike; averaged, if asked for, where that loses little: for a model that
+        tells noise and function apart, and with no errors known."""
+        if not normalize:
+            return cls(system, x, y, error=error)
+        error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
+        system = adapted(system, system.positions(x), y, error, of_reals)
+        if average and error is None and of_reals and tells_noise(model.likelihood):
+            return cls(system, *superobservations(system, x, y))
+        return cls(system, x, y, error=error)
+
+    def reach_and_noise(self, tile_size: int) -> tuple[float, float]:
+        """How far a tile reaches, and the variance of the noise beside that of what varies in it, infinite where that
+        is not known; of many observations they do not matter."""
+        if len(self.x) > EXACT_UP_TO:
+            return np.inf, np.inf
+        positions = self.system.positions(self.x)
+        reach = tile_reach(self.system.space(positions)(positions), tile_size)
+        if self.fit is None or not np.isfinite(reach):
+            return reach, np.inf
+        return reach, 1 / max(self.fit.varied(np.array([reach])).item(), 1e-9)
