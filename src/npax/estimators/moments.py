@@ -31,8 +31,7 @@ def lazy_moments(predictor, grid, include_noise) -> Any:
     from dask.delayed import delayed
 
     from_array: Any = da.from_array
-    dims, in_tiles = tuple(grid.sizes), isinstance(predictor, Tiled) or getattr(predictor, "in_tiles", False)
-    in_parts = in_tiles and not grid.lazy
+    dims, in_parts = tuple(grid.sizes), predictor.in_tiles and not grid.lazy
     parts = np.full([len(grid.chunks[d]) for d in dims], None)
     if in_parts:
         for index, region in grid.blocks(grid.chunks):

@@ -37,7 +37,7 @@ class ByColumn:
 
     @property
     def in_tiles(self) -> bool:
-        return isinstance(self.each[0], Tiled)
+        return self.each[0].in_tiles
 
     @property
     def model(self) -> Any:

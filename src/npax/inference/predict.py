@@ -109,6 +109,8 @@ class Exact:
     not finite, errors that the model does not hear of, and targets with other columns.
     """
 
+    in_tiles = False
+
     def __init__(
         self,
         model: AbstractNeuralProcess,

@@ -33,8 +33,8 @@ def choose(nc: int, nt: int, size: int, reach: float = np.inf, noise: float = np
     resolves that sees the whole at once. Memory decides nothing: that of tiles is bounded, and 1,500 observations take
     7 MB.
 
-    The constants are measured: `benchmarks/strategy.py`, whose tables say where each strategy is faster and where
-    it is more accurate.
+    The constants are measured: `benchmarks/strategy.py` and `noise.py`, whose tables say where each strategy is faster
+    and where it is more accurate.
     """
     work = exact_work(nc, nt)
     seen_better = nc <= EXACT_UP_TO and reach >= CLOSE and noise >= QUIET

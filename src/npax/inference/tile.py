@@ -120,6 +120,8 @@ class Tiled:
     **Raises:** as `Exact`, and `ValueError` for no observations.
     """
 
+    in_tiles = True
+
     def __init__(
         self,
         model: AbstractNeuralProcess,
