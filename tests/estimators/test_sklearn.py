@@ -23,6 +23,7 @@ from untrained import cnp, untrained
 import npax
 from npax.estimators import DroppedRows, Extrapolation
 from npax.inference import Exact, LatLon, Planar
+from npax.models import turned
 from npax.training.checkpoint import DamagedFile
 
 EXPECTED_FAILURES = {
@@ -176,6 +177,29 @@ def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     assert np.allclose(reg.predict(X), exact, atol=1e-3) and reg.strategy_ == "tiled"  # a tile holds all 50
     reg.set_params(strategy="exact").predict(X)
     assert reg.strategy_ == "exact"
+
+
+def test_a_pretrained_model_is_asked_in_several_views(data, monkeypatch):
+    X, y, Xs = data
+    model = npax.load("gp-universal")
+
+    def answer(*args, **options):
+        reg = npax.NeuralProcessRegressor(*args, **options).fit(X, y)
+        return reg.views_, np.stack(reg.predict(Xs, return_std=True))
+
+    for options, views in (({}, 4), ({"views": turned(3)[:2]}, 2), ({"strategy": "tiled", "tile_size": 32}, 4)):
+        number, found = answer(**options)
+        assert number == views
+        seen = npax.Symmetrised(model, options.pop("views", turned(3)))
+        assert np.allclose(found, answer(seen, **options)[1], rtol=1e-5)
+    number, found = answer(views=None)
+    assert number == 1 and np.array_equal(found, answer(model)[1]) and not np.allclose(found, answer()[1], rtol=1e-4)
+    assert answer(normalize=False)[0] == 1
+    monkeypatch.setattr(importlib.import_module("npax.estimators.sklearn"), "VIEWED_UP_TO", len(X) - 1)
+    assert answer()[0] == 1
+    for wrong in ("four", 4, [np.eye(3)]):
+        with pytest.raises(ValueError, match=r"`views` must be .* a sequence of npax\.models\.View; got"):
+            answer(views=wrong)
 
 
 def test_a_long_series_is_seen_in_its_details(rng):

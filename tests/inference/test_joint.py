@@ -12,7 +12,7 @@ from laws import MODELS
 from scipy.stats import multivariate_normal
 
 import npax
-from npax.inference import Exact, Tiled, autoregressive, autoregressive_log_prob, covariance, joint_samples
+from npax.inference import Exact, Tiled, autoregressive, autoregressive_log_prob, covariance, joint, joint_samples
 from npax.inference.joint import nearest_correlation
 from npax.inference.predict import to_model
 
@@ -68,6 +68,22 @@ def test_known_errors_are_on_the_diagonal(gp, problem, kind, rng):
     drawn = joint_samples(predictor, xt, 512, jr.key(0))[..., 0] / standardiser.std
     assert np.abs(np.cov(drawn.T) - cov - gp.noise**2 * np.eye(len(xt))).max() < 0.15
     assert np.abs(posterior(gp, u, z, ut)[1] - cov).max() > 0.2
+
+
+def test_views_share_the_samples(gp, problem, monkeypatch):
+    """Each draws some of them, of the same process here, which is its own mirror image."""
+    xc, yc, xt = problem
+    u, z, ut, standardiser = in_model_units(Exact(gp, xc, yc), xt)
+    mean, cov = posterior(gp, u, z, ut)
+    predictor, numbers = Exact(npax.Symmetrised(gp), xc, yc), []
+    original = joint.sample
+    monkeypatch.setattr(joint, "sample", lambda *args, **options: numbers.append(args[4]) or original(*args, **options))
+    drawn = (joint_samples(predictor, xt, 510, jr.key(0))[..., 0] - standardiser.mean) / standardiser.std
+    assert numbers == [128, 128, 127, 127] and len(drawn) == 510
+    assert np.abs(np.cov(drawn.T) - cov - gp.noise**2 * np.eye(len(xt))).max() < 0.15
+    assert np.abs(drawn.mean(axis=0) - mean).max() < 0.15 < np.abs(mean).max()
+    joint_samples(predictor, xt, 2, jr.key(0))
+    assert numbers[4:] == [1, 1]
 
 
 @pytest.mark.parametrize("kind", [Exact, Tiled])

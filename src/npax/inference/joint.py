@@ -1,7 +1,5 @@
 """Joint predictions in the user's units: covariances and samples."""
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +8,7 @@ import numpy as np
 
 from ..arguments import whole_number
 from ..likelihoods import of_real_numbers
+from ..models import Symmetrised
 from ..models._base import condition_on
 from ..progress import Progress
 from .autoregressive import followed_by_none, sample
@@ -122,11 +121,11 @@ def joint_samples(
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
     keys = jr.split(key, len(predictor.contexts))
-    own = partial(sample, include_noise=include_noise, progress=predictor.progress)
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc, _, error = context.seen
         xc, yc, error = (None if a is None else a[context.mask] for a in (xc, yc, error))
-        drawn = own(predictor.model, xc, yc, xt, n, key=column_key, error=error)
+        own = {"error": error, "include_noise": include_noise, "progress": predictor.progress}
+        drawn = _drawn_in_views(predictor.model, xc, yc, xt, n, column_key, **own)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     samples = np.concatenate(columns, axis=-1)
     if predictor.noise is None or not include_noise:
@@ -134,6 +133,20 @@ def joint_samples(
     seen = predictor.as_seen(x)
     more = _side(predictor.noise(x), _side(seen.observation_std, seen.function_std))
     return samples + more * np.asarray(jr.normal(jr.fold_in(key, 1), samples.shape), np.float64)
+
+
+def _drawn_in_views(model, xc, yc, xt, n, key, **options):
+    """Samples `[n nt dy]`, of which each view of a model of several draws its share: no more work than one view."""
+    if not isinstance(model, Symmetrised):
+        return sample(model, xc, yc, xt, n, key=key, **options)
+    shares = [len(range(i, n, len(model.views))) for i in range(len(model.views))]
+    drawn = []
+    for view, share, own in zip(model.views, shares, jr.split(key, len(shares)), strict=True):
+        if share:
+            turn = np.asarray(view.turn)
+            found = sample(model.model, xc @ turn, view.sign * yc, xt @ turn, share, key=own, **options)
+            drawn.append(view.sign * np.asarray(found))
+    return np.concatenate(drawn)
 
 
 def _side(longest, other):
@@ -172,8 +185,10 @@ def _responses(predictor, positions, j, unit):
         reached = np.ones(len(positions), bool)
     xt = to_model(predictor.model, local)
     slots, columns = pad(xt, bucket(len(xt))), []
+    # In one view: how answers depend on each other is not worth asking in several.
+    asked = predictor.model.model if isinstance(predictor.model, Symmetrised) else predictor.model
     for context in contexts:
-        model = wide_enough(predictor.model, np.concatenate([context.x, xt]))
+        model = wide_enough(asked, np.concatenate([context.x, xt]))
         found = np.asarray(_response(model, context.seen, slots, jnp.asarray(j)), np.float64)[: len(xt)]
         columns.append(found)
     std = std * np.concatenate([context.standardiser.std for context in contexts], axis=-1)

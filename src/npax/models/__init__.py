@@ -16,7 +16,7 @@ from .grid_convcnp import GridConvCNP as GridConvCNP
 from .np import NP as NP
 from .pt_tnp import LBANP as LBANP, PTTNP as PTTNP
 from .rcnp import RCNP as RCNP
-from .symmetrised import Symmetrised as Symmetrised
+from .symmetrised import Symmetrised as Symmetrised, View as View, mirrored as mirrored, turned as turned
 from .te_pt_tnp import TEPTTNP as TEPTTNP
 from .te_tnp import TETNP as TETNP
 from .tnp import EQTNP as EQTNP, TNPD as TNPD
