@@ -597,6 +597,22 @@ def test_dates_are_read_whatever_their_zone(tmp_path):
     np.testing.assert_array_equal(with_dates(zones, ["day"])["day"].to_numpy("datetime64[m]"), expected[1:3])
 
 
+@pytest.mark.parametrize("of", ["dates", "text"])
+def test_coordinates_of_a_grid_that_are_no_numbers_are_refused(of, weights, tmp_path):
+    times = xr.date_range("2001-01-01", periods=3, calendar="noleap", use_cftime=True) if of == "dates" else list("abc")
+    field = xr.DataArray(np.zeros((3, 4)), {"day": times, "lat": np.arange(4.0)}, ("day", "lat"), "temp")
+    field.to_netcdf(tmp_path / "d.nc")
+    args = ["--resolution", 1, 1, "-o", tmp_path / "o.nc"]
+    words = ["holds dates"] if of == "dates" else ["'day'", "not of numbers"]
+    refused(predict(tmp_path / "d.nc", weights, *args, x=["day", "lat"]), *words)
+
+
+def test_a_table_in_another_encoding_is_refused_with_the_remedy(weights, tmp_path):
+    (tmp_path / "d.csv").write_bytes("lon,lat,temp °C\n1,2,3\n".encode("latin-1"))
+    args = ["--resolution", 1, "-o", tmp_path / "o.csv"]
+    refused(predict(tmp_path / "d.csv", weights, *args), "not written in UTF-8", 'encoding="latin-1"')
+
+
 def test_grids_of_dates_have_a_size_of_cells_for_each_coordinate(observations, weights, tmp_path):
     days = pd.date_range("2020-01-31 07:00", periods=30, freq="6h")
     pd.read_csv(observations).assign(day=days).to_csv(tmp_path / "dates.csv", index=False)

@@ -16,6 +16,7 @@ from laws import MODELS, close, draw_data, finite, normal
 import npax
 from npax.likelihoods import NoisyNormal, marginals, noiseless
 from npax.objectives import (
+    _among,
     _posterior,
     bootstrap_nll,
     elbo,
@@ -260,6 +261,17 @@ def test_nll_draws_anew_with_each_key_and_not_without_one():
     loss = eqx.filter_jit(nll)
     first, second = (float(loss(model, task, jr.key(i))) for i in (1, 2))
     assert first != second and float(loss(model, task)) == float(loss(model, task))
+
+
+def test_rows_are_found_among_others(rng):
+    """Whatever their number and order, repeats among either; what is masked is nothing."""
+    rows, others = (np.float32(rng.integers(0, 3, (n, 3))) for n in (12, 9))
+    among = jax.jit(_among)
+    for mask in (np.ones(9, bool), rng.random(9) < 0.4, np.zeros(9, bool)):
+        assert np.array_equal(among(rows, others, mask), (rows[:, None] == others[mask]).all(axis=2).any(axis=1))
+    many = np.zeros((8000, 2), np.float32)  # pairs of which would take 64 MB
+    program = among.lower(many, many, np.ones(8000, bool)).compile()
+    assert program.memory_analysis().temp_size_in_bytes < 4e6
 
 
 def test_a_context_point_that_is_a_target_counts_once_in_the_posterior():

@@ -239,10 +239,24 @@ def gaussian_cross_entropy(
 
 def _posterior(model, task, xt, yt):
     r"""$q(z \mid D_c \cup D_t)$, where what is in both counts once."""
-    same = jnp.all(task.xc[:, None] == xt, axis=-1) & jnp.all(task.yc[:, None] == yt, axis=-1) & task.mask_t
-    mask_c = task.mask_c & ~jnp.any(same, axis=1)
+    xc, yc = _visible(task.mask_c, task.xc, task.yc)
+    observed, wanted = jnp.concatenate([xc, yc], axis=1), jnp.concatenate([xt, yt], axis=1)
+    mask_c = task.mask_c & ~_among(observed, wanted, task.mask_t)
     both = (jnp.concatenate(pair) for pair in ((task.xc, xt), (task.yc, yt), (mask_c, task.mask_t)))
     return model.posterior(*both)
+
+
+def _among(rows, others, mask):
+    """Which of the rows `[n d]` are one of the others `[m d]` under a `True`, in memory that grows with n + m only: in
+    order, a row stands behind those that it is the same as."""
+    n = len(rows)
+    everything = jax.lax.stop_gradient(jnp.concatenate([rows, others]))
+    counted = jnp.concatenate([jnp.zeros(n, bool), mask])
+    order = jnp.lexsort([~counted, *everything.T])
+    placed = everything[order]
+    new = jnp.concatenate([jnp.ones(1, bool), jnp.any(placed[1:] != placed[:-1], axis=1)])
+    first = jax.lax.cummax(jnp.where(new, jnp.arange(len(new)), 0))
+    return jnp.zeros(len(new), bool).at[order].set(counted[order][first])[:n]
 
 
 def _visible(mask, *arrays):

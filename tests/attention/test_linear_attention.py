@@ -71,6 +71,28 @@ def test_favor_is_finite_at_any_logits(points):
     assert (np.asarray(read(attention, q, k, v, xq, xk, np.zeros(NK, bool))) == 0).all()
 
 
+@pytest.mark.parametrize(("turned", "dtype", "size"), [(0, "float32", 12.0), (0, "float16", 2.0), (1, "float16", 2.0)])
+@pytest.mark.parametrize("keys", [1, 20])
+def test_favor_reads_what_it_estimates_where_logits_are_large(turned, dtype, size, keys, getkey):
+    """The same random features in float64, where nothing vanishes; of one key that is not turned, its value."""
+    rotary = RotaryCoordinates(HEADS, 8, DX, high=2.0, key=getkey()) if turned else None
+    attention = npax.FavorAttention(D, features=8, rotary=rotary, key=getkey())
+    shapes = [(size, (HEADS, NQ, D)), (size, (HEADS, keys, D)), (1, (HEADS, keys, D)), (1, (NQ, DX)), (1, (keys, DX))]
+    operands = [scale * normal(getkey(), shape) for scale, shape in shapes]
+    attention, operands = jax.tree.map(lambda a: a.astype(dtype), (attention, operands))
+    found = read(attention, *operands, np.ones(keys, bool))
+    q, k, v, xq, xk, w = as64(*operands, attention.projection)
+    phi_q, phi_k = (np.exp(a @ w.T * D**-0.25 - 0.5 * D**-0.5 * np.sum(a**2, axis=-1, keepdims=True)) for a in (q, k))
+    among = np.einsum("hqm,hkm->hqk", phi_q, phi_k)
+    total = among.sum(axis=-1, keepdims=True)
+    if turned:  # a pair of features is a complex number
+        phi_q, phi_k = (a[..., :4] + 1j * a[..., 4:] for a in (phi_q, phi_k))
+        turns = np.exp(1j * np.einsum("hpx,qkx->hqkp", as64(attention.rotary.w)[0], xq[:, None] - xk))
+        among = np.real(np.einsum("hqp,hkp,hqkp->hqk", phi_q, phi_k.conj(), turns))
+    assert found.dtype == dtype
+    assert reference.relative(np.asarray(found, np.float64), among / total @ v) < (2e-2 if dtype == "float16" else 1e-4)
+
+
 def test_random_features_have_the_lengths_of_gaussians_and_are_orthogonal():
     projection = np.asarray(npax.FavorAttention(16, features=160, key=jr.key(0)).projection, np.float64)
     assert abs(np.mean(np.sum(projection**2, axis=1)) / 16 - 1) < 0.1

@@ -325,6 +325,27 @@ def test_a_rounded_place_answers_its_question(small):
             opt.forget(wrong)
 
 
+def test_a_box_far_from_zero_is_searched_like_another(shipped):
+    """Seconds since 1970, for one; the values and differences are exact here."""
+
+    def searched(start):
+        bounds = [(start - 2, start + 2), (start - 1, start + 1)]
+        return minimize(
+            lambda x: branin((x - start) * 4 + 4), bounds, n_init=6, n_iter=3, model=shipped, random_state=0
+        )
+
+    near, far = searched(0.0), searched(2.0**24)
+    assert np.allclose(near.func_vals, far.func_vals, rtol=1e-3)
+
+
+def test_places_far_outside_a_narrow_box_are_refused(small):
+    opt = Optimizer([(1e9, 1e9 + 1)], n_init=2, model=small, random_state=0)
+    opt.ask()
+    with pytest.raises(ValueError, match="must lie within the bounds"):
+        opt.tell([1e9 - 50], 1.0)
+    assert len(opt._open) == 1
+
+
 def test_whole_numbers_are_told_where_they_are(small):
     opt = Optimizer([(1, 20), (0, 10)], n_init=2, model=small, random_state=0)
     for _ in range(5):

@@ -406,3 +406,11 @@ def test_yes_and_no_are_no_texts(field, model):
     for name in ("include_noise", "mirrored"):
         with pytest.raises(ValueError, match=f"`{name}` must be True or False, got 'no'"):
             unwrap(npax.fill_gaps)(field, model=model, **{name: "no"})
+
+
+def test_attributes_of_a_dataset_are_kept_and_bounds_are_no_field(field, model):
+    bounds = xr.DataArray(np.zeros((field.sizes[field.dims[-2]], 2)), dims=(field.dims[-2], "nv"))
+    dataset = xr.Dataset({"sst": field, "lat_bnds": bounds}, attrs={"title": "a picture"})
+    dataset["sst"].attrs["bounds"] = "lat_bnds"
+    found = npax.fill_gaps(dataset, model=model)
+    assert found.attrs["title"] == "a picture" and set(found.data_vars) == {"sst_mean", "sst_std"}

@@ -383,8 +383,9 @@ def test_beside_longitudes_and_latitudes_time_has_a_scale_of_its_own(table, smal
     assert found.dims == ("day", "lat", "lon")
     expected = npax.interpolate(numbered, {**grid, "day": np.arange(3) + 0.25}, x, **options).temp_mean
     assert np.allclose(found, expected, atol=1e-5)
-    lazy = npax.interpolate(dated, xr.Dataset(coords=grid).chunk({"lat": 2}), x, **options).temp_mean
-    assert np.allclose(lazy, found, atol=1e-5)
+    target = xr.Dataset({"z": (tuple(grid), np.zeros(found.shape))}, coords=grid).chunk({"lat": 2})
+    lazy = npax.interpolate(dated, target, x, **options).temp_mean
+    assert lazy.chunks and np.allclose(lazy, found, atol=1e-5)
     stored = npax.interpolate(dated, grid, x, store=tmp_path / "map.zarr", **options)
     assert np.allclose(stored.temp_mean, found, atol=1e-5) and np.array_equal(stored.day, grid["day"])
     with pytest.raises(ValueError, match="holds dates"):
@@ -439,6 +440,11 @@ def test_dates_beside_numbers_are_refused(table, tiny):
         (dated, numbered, "'day' is dates in `observations` and numbers in `target`: give both alike"),
         (dated, integers, "'day' is dates in `observations` and numbers in `target`"),
         (text, dated, "'day' is text in `observations` and dates in `target`: read .* by `pandas.to_datetime`"),
+        (
+            text,
+            {"day": [1.0]},
+            "'day' is text in `observations` and numbers in `target`: read .* by `pandas.to_numeric`",
+        ),
         (numbered, {"lon": LON, "day": days}, "'day' is numbers in `observations` and dates in `target`"),
         (passed, dated.to_xarray().chunk(), "'day' is durations in `observations` and dates in `target`"),
     ):
@@ -678,3 +684,36 @@ def test_values_without_a_name_may_have_a_coordinate_y(small):
     )
     found = npax.interpolate(field, {"x": [1.5], "y": [2.5]}, x=["x", "y"], model=small)
     assert set(found) == {"value_mean", "value_std"} and found.value_mean.shape == (1, 1)
+
+
+def test_a_target_that_will_not_do_is_refused_before_the_fit(table, small, monkeypatch):
+    monkeypatch.setattr(npax.NeuralProcessRegressor, "fit", lambda *args, **options: pytest.fail("fitted"))
+    for target, words in (({"lon": [1.0]}, "'lat'"), ({"lon": [1.0], "lat": [np.nan]}, "NaN")):
+        with pytest.raises(ValueError, match=words):
+            interpolate(table, pd.DataFrame(target), small)
+
+
+def test_bounds_of_cells_that_are_not_kept_are_not_named(points, small):
+    target = xr.Dataset({"lat_bnds": (("lat", "nv"), np.zeros((5, 2)))}, coords={"lon": LON, "lat": LAT})
+    target["lat"].attrs = {"bounds": "lat_bnds", "units": "degrees_north"}
+    found = interpolate(points, target, small)
+    assert "lat_bnds" not in found.variables and found["lat"].attrs == {"units": "degrees_north"}
+    assert target["lat"].attrs["bounds"] == "lat_bnds"
+
+
+def test_packed_coordinates_are_refused(points, small):
+    packed = points.assign_coords(lat=points["lat"].assign_attrs(scale_factor=0.01))
+    with pytest.raises(ValueError, match="`observations` holds 'lat' packed"):
+        interpolate(packed, {"lon": LON, "lat": LAT}, small)
+    with pytest.raises(ValueError, match="`target` holds 'lat' packed"):
+        interpolate(points, xr.Dataset(coords={"lon": LON, "lat": ("lat", LAT, {"add_offset": 10.0})}), small)
+
+
+@pytest.mark.parametrize("names", [["decimalLatitude", "decimalLongitude"], ["Lat_deg", "Long_deg"], ["lat.", "lng"]])
+def test_degrees_are_known_by_their_names(names, table, small):
+    renamed = table.rename(columns=dict(zip(["lat", "lon"], names, strict=True)))
+    with pytest.raises(ValueError, match="longitude comes first"):
+        npax.interpolate(renamed, renamed, names, "temp", coords="latlon", model=small)
+    renamed[names[1]] *= 20.0
+    with pytest.warns(PlanarDegrees, match="look like degrees"):
+        npax.interpolate(renamed, renamed.head(2), names, "temp", model=small)

@@ -216,3 +216,30 @@ def test_a_store_of_other_errors_is_another_prediction(table, small, tmp_path):
     interpolate(table, small, error="se", store=tmp_path / "map.zarr")
     with pytest.raises(FileExistsError):
         interpolate(table, small, store=tmp_path / "map.zarr")
+
+
+def test_errors_go_with_the_rows_of_their_labels(small, arrays):
+    X, y, error = arrays
+    y, error = pd.Series(y, [f"v{i}" for i in range(30)]), pd.Series(error, [f"v{i}" for i in range(30)])
+    reg = npax.NeuralProcessRegressor(small)
+    with pytest.raises(ValueError, match="`y` and `error` have the same labels in another order"):
+        reg.fit(X, y, error=error.sort_values())
+    reg.fit(X, y, error=error)
+    with pytest.raises(ValueError, match="`y` and `error` have the same labels in another order"):
+        reg.score_report(X, y, error=error[::-1])
+
+
+@pytest.mark.parametrize("known", [0.01, 0.8])
+def test_equal_errors_do_not_hinder_averaging(known):
+    """A small one changes nothing, one of all of the noise leaves none for new observations; unequal ones hinder."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (3000, 1))
+    y = np.sin(X[:, 0]) + 0.8 * rng.normal(size=3000)
+    reg, plain = (npax.NeuralProcessRegressor().fit(X, y, **told) for told in ({"error": known}, {}))
+    places = np.linspace(1, 9, 30)[:, None]
+    assert reg.averaged_ == plain.averaged_ > 1
+    assert np.array_equal(reg.predict(places), plain.predict(places))
+    (_, left), (_, all_of_it) = (one.predict(places, return_std=True) for one in (reg, plain))
+    assert np.median(np.square(all_of_it) - np.square(left)) == pytest.approx(known**2, rel=0.1)
+    unequal = np.where(np.arange(3000) % 2, 0.1, 0.8)
+    assert npax.NeuralProcessRegressor().fit(X, y, error=unequal).averaged_ == 1

@@ -62,6 +62,16 @@ def test_extreme_logits_keep_everything_finite(extreme):
     assert finite(jax.jit(lambda raw: Categorical(3)(raw).entropy())(raw))
 
 
+def test_a_difference_beyond_all_numbers_is_certainty():
+    """A class of no probability has no share in anything."""
+    for dtype, large in ((jnp.float32, 3e38), (jnp.float16, 6e4)):
+        d = OneHotCategorical(jnp.array([large, -large, 0.0], dtype))
+        certain, entropy = jax.jit(lambda d, y: (d.log_prob(y), d.entropy()))(d, jnp.eye(3, dtype=dtype))
+        assert certain[0] == 0 and (certain[1:] < -1e4).all() and entropy == 0
+        gradient = jax.jit(jax.grad(lambda logits: OneHotCategorical(logits).entropy()))(d.logits)
+        assert np.isfinite(gradient).all()
+
+
 def test_marginals_are_the_entries(drawn):
     d, y = drawn
     single = jax.jit(marginals)(d)

@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -5,9 +7,16 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ._base import AbstractAttention
-from .dense import hide
+from .dense import hide, widened
 from .linear import Totals, read, totals
 from .rotary import RotaryCoordinates
+
+
+class FavorMemory(NamedTuple):
+    """What is kept of the keys: totals, each feature divided by its greatest value, and the exponents of these."""
+
+    totals: Totals
+    top: Float[Array, "heads features"]
 
 
 class FavorAttention(AbstractAttention):
@@ -18,8 +27,10 @@ class FavorAttention(AbstractAttention):
     $$e^{q^\top k} = \mathbb E_w\bigl[e^{w^\top q - \|q\|^2/2}\; e^{w^\top k - \|k\|^2/2}\bigr],$$
 
     so with $m$ draws of $w$ all keys are summed up in one `[m d]` matrix before any query is seen. The draws of a
-    group of d are orthogonal, which lowers the variance. Maxima are subtracted from the exponents, for each query
-    and over all keys of a head: both cancel in the ratio, as $\|q\|^2$ does, and nothing overflows.
+    group of d are orthogonal, which lowers the variance. Maxima are subtracted from the exponents, over the keys for
+    each feature, which is kept and given back to the queries, and then for each query: nothing overflows, and what a
+    query reads does not vanish where other features of the keys are much larger. Operands of 16 bits are computed with
+    in float32.
 
     With `rotary`, the features of queries and keys are turned by their locations in the numerator (not in the
     denominator, which stays positive): what is read depends on differences of locations only, exactly.
@@ -50,19 +61,31 @@ class FavorAttention(AbstractAttention):
         return FavorAttention(head_size, features=features, rotary=self.rotary, key=key)
 
     def memorise(self, k, v, xk, mask):
+        self, k, v, xk = widened((self, k, v, xk))
         k, v, _ = hide(mask, k, v, None)
         xk = jnp.where(mask[:, None], xk, 0.0)
         half = 0.5 * k.shape[-1] ** -0.5 * jnp.sum(jnp.square(k), axis=-1, keepdims=True)
         exponent = self._exponent(k) - jnp.where(mask[:, None], half, jnp.inf)
-        return totals(_below_one(exponent, (1, 2)), v, xk, mask, self.rotary)
+        top = self._greatest(exponent)
+        return FavorMemory(totals(jnp.exp(exponent - top[:, None]), v, xk, mask, self.rotary), top)
 
-    def recall(self, q, xq, memory: Totals, bias):
+    def recall(self, q, xq, memory: FavorMemory, bias):
         if bias is not None:
             raise ValueError("`FavorAttention` takes no pairwise `bias`: its cost is linear. Use `rotary`.")
-        phi = _below_one(self._exponent(q), 2)
-        total = jnp.einsum("hqm,hm->hq", phi, memory.weights)[..., None]
+        wide, q, xq, memory = widened((self, q, xq, memory))
+        exponent = wide._exponent(q) + memory.top[:, None]
+        phi = jnp.exp(exponent - jax.lax.stop_gradient(jnp.max(exponent, axis=2, keepdims=True)))
+        total = jnp.einsum("hqm,hm->hq", phi, memory.totals.weights)[..., None]
         seen = total > jnp.finfo(total.dtype).tiny ** 0.5  # smaller totals would overflow in the gradient
-        return read(phi * jnp.where(seen, 1.0 / jnp.where(seen, total, 1.0), 0.0), xq, memory, self.rotary)
+        phi = phi * jnp.where(seen, 1.0 / jnp.where(seen, total, 1.0), 0.0)
+        return read(phi, xq, memory.totals, wide.rotary).astype(self.projection.dtype)
+
+    def _greatest(self, exponent):
+        """Over the keys, `[heads features]`; one for both features of a pair that is turned; zero without any key."""
+        top = jax.lax.stop_gradient(jnp.max(exponent, axis=1, initial=-jnp.inf))
+        if self.rotary is not None:
+            top = jnp.tile(jnp.maximum(*jnp.split(top, 2, axis=-1)), 2)
+        return jnp.where(jnp.isfinite(top), top, 0.0)
 
     def _exponent(self, a):
         r"""$w^\top a$ with the scale of the softmax: `[heads n features]`."""
@@ -72,12 +95,6 @@ class FavorAttention(AbstractAttention):
                 f"{a.shape[-1]}: make both the same."
             )
         return a @ (a.shape[-1] ** -0.25 * jax.lax.stop_gradient(self.projection).T)
-
-
-def _below_one(exponent, over):
-    """Exponentials, of which the greatest over the given axes is 1."""
-    top = jax.lax.stop_gradient(jnp.max(exponent, axis=over, keepdims=True, initial=-jnp.inf))
-    return jnp.exp(exponent - jnp.where(jnp.isfinite(top), top, 0.0))
 
 
 def _orthogonal(key, features, size):

@@ -23,8 +23,11 @@ def checked_bounds(bounds):
             f"`bounds` must be one pair for each coordinate, `[(low, high), ...]`; got an array of shape {pairs.shape}."
         )
     for i, (low, high) in enumerate(pairs):
-        if not (np.isfinite(high - low) and low < high):
-            raise ValueError(f"Pair {i} of `bounds` must be finite with low < high, got ({low:g}, {high:g}).")
+        with np.errstate(over="ignore", invalid="ignore"):
+            side = high - low
+        if not (np.isfinite(side) and side > np.finfo(float).tiny):
+            rule = "must be finite with low < high, and so must be the distance between them"
+            raise ValueError(f"Pair {i} of `bounds` {rule}; got ({low:g}, {high:g}).")
     return pairs[:, 0], pairs[:, 1]
 
 

@@ -28,6 +28,8 @@ REACH = (1e-4, 0.3)
 """Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
 SAME = 1e-5
 """Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
+COARSE = 0.01
+"""The same, at most, where the box is far from zero."""
 
 
 class FailedEvaluation(UserWarning):
@@ -222,8 +224,9 @@ class Optimizer:
 
     def _rounding(self):
         """How far apart, in each coordinate, two places may be that are one."""
+        side = self.high - self.low
         single = np.finfo(np.float32).eps * np.maximum(np.abs(self.low), np.abs(self.high))
-        return np.maximum(SAME * (self.high - self.low), single)
+        return np.clip(single, SAME * side, COARSE * side)
 
     def _close(self, x):
         """Takes the open question nearest to `x` off the list if that is its place, and gives the bytes of that, or
@@ -260,8 +263,8 @@ class Optimizer:
 
     def _asked(self, places):
         """Which places in the unit cube are those of questions, open or answered."""
-        x, asked = self.low + places * (self.high - self.low), np.array([x for x, *_ in self._told] + self._open)
-        return np.any(np.all(np.abs(x[:, None] - asked) <= self._rounding(), axis=2), axis=1)
+        asked = (np.array([x for x, *_ in self._told] + self._open) - self.low) / (self.high - self.low)
+        return np.any(np.all(np.abs(places[:, None] - asked) <= SAME, axis=2), axis=1)
 
     def _around(self, centres, n):
         """Places in the unit cube near some of the centres."""

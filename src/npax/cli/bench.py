@@ -40,10 +40,6 @@ class Kernel(enum.StrEnum):
     periodic = "periodic"
 
 
-class KernelOf2D(enum.StrEnum):
-    rbf = "rbf"
-
-
 class Network(enum.StrEnum):
     ozone = "ozone"
     rainfall = "rainfall"
@@ -112,7 +108,7 @@ def gp1d(kernel: Annotated[Kernel, typer.Option(help="The kernel of the tasks.")
 
 
 @table()
-def gp2d(kernel: Annotated[KernelOf2D, typer.Option(help="The kernel of the tasks.")] = KernelOf2D.rbf):
+def gp2d():
     """GP-2D of TNP-KR: 12 to 128 noisy points of a function on a square."""
     return ()
 

@@ -40,6 +40,9 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
         return read_grid(path)
     try:
         return _read_csv(path) if kind == ".csv" else _with_levels(pd.read_parquet(path))
+    except UnicodeDecodeError as error:
+        remedy = '`pandas.read_csv(path, encoding="latin-1").to_csv(path, index=False)`'
+        raise ValueError(f"'{path}' is not written in UTF-8 ({error}). Write it anew: {remedy}.") from error
     except (ValueError, OSError) as error:  # no columns, no table, no text
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
@@ -163,6 +166,8 @@ def _of_dates(values):
 
 def _as_dates(column):
     """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
+    if not isinstance(column, pd.Series):  # of a dataset, in which dates are dates
+        return column
     if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna().unique())):  # years
         return column
     try:

@@ -66,7 +66,9 @@ def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted:
     for name in filter(wanted.__contains__, names):
         kinds = [_kind(there[name]) for there in (observed, wanted)]
         if kinds[0] != kinds[1] and None not in kinds:
-            remedy = "read text as dates by `pandas.to_datetime`" if "text" in kinds else "give both alike"
+            readers = {"dates": "to_datetime", "durations": "to_timedelta", "numbers": "to_numeric"}
+            reader = next(reader for kind, reader in readers.items() if kind in kinds)
+            remedy = f"read text by `pandas.{reader}`" if "text" in kinds else "give both alike"
             raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: {remedy}.")
 
 

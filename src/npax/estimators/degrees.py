@@ -1,5 +1,6 @@
 """Longitudes and latitudes: how they are recognised, and a warning where they are taken for a plane."""
 
+import re
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from ..warn import warn
 
-LONGITUDE, LATITUDE = ("lon", "longitude"), ("lat", "latitude")
+LONGITUDE, LATITUDE = ("lon", "long", "lng", "longitude"), ("lat", "latitude")
 EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e")
 NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n")
 """Units of longitudes and latitudes."""
@@ -18,7 +19,7 @@ SHRINKS = 0.2
 class PlanarDegrees(UserWarning):
     """Longitudes and latitudes were taken for coordinates of a plane, where the sphere would make a difference.
 
-    That is where their columns are named so (`lon`, `lat`, `longitude`, `latitude`, in any case), the observations lie
+    That is where their columns are named so (`lon`, `Latitude`, `decimalLongitude`, `lng (deg)`), the observations lie
     within -360 to 540 and -90 to 90 degrees, once round the globe at most, and either the longitudes span more than 180
     degrees, so that the shortest way may cross the end of the map, or a degree of longitude is shorter by more than a
     fifth at the latitude farthest from the equator than at the nearest. Elsewhere a plane is as good: each of its
@@ -42,10 +43,16 @@ def is_called(coordinate: Any, words: Sequence[str]) -> bool:
     return coordinate.dtype.kind in "iuf" and any(str(word).lower() in words for word in given)
 
 
+def plain(name: Hashable) -> str:
+    """The first word of a name in small letters: `lat` of `Lat_deg`, `latitude` of `decimalLatitude`."""
+    words = re.findall("[a-z]+", re.sub("decimal[ _]*", "", str(name).lower()))
+    return words[0] if words else ""
+
+
 def refuse_latitude_first(x: Sequence[Hashable]) -> None:
     """**Raises** `ValueError` where by their names the first columns on the sphere are not longitude and latitude."""
-    names = [str(name).lower() for name in x]
-    if names and (names[0].startswith("lat") or any(name in (*LONGITUDE, *LATITUDE) for name in names[2:])):
+    names = [plain(name) for name in x]
+    if names and (names[0] in LATITUDE or any(name in (*LONGITUDE, *LATITUDE) for name in names[2:])):
         raise ValueError(
             f'With `coords="latlon"`, longitude comes first, then latitude, then depth or time if any; got {[*x]}.'
         )
@@ -56,7 +63,7 @@ def advice_of_range(
 ) -> str:
     """A sentence where longitudes of targets `[n d]` are of another range than those of the observations: some that are
     `far [n]`, `outside` of these, lie among them when moved by 360 degrees."""
-    column = next((i for i, name in enumerate(x) if str(name).lower() in LONGITUDE), None)
+    column = next((i for i, name in enumerate(x) if plain(name) in LONGITUDE), None)
     if column is None:
         return ""
     for turn in (-360.0, 360.0):
@@ -72,7 +79,7 @@ def advice_of_range(
 
 def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray) -> None:
     """Warns where columns `[n d]` of the names `x` are such degrees."""
-    names = [str(name).lower() for name in x]
+    names = [plain(name) for name in x]
     lon, lat = (next((i for i, name in enumerate(names) if name in known), None) for known in (LONGITUDE, LATITUDE))
     if lon is None or lat is None or not len(columns):
         return

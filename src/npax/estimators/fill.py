@@ -19,7 +19,7 @@ from ..training import finetune_pictures
 from ..warn import warn
 from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
-from .grid import MAPPING, moment_attributes, refuse_taken, require, xarray
+from .grid import MAPPING, OF_CELLS, moment_attributes, refuse_taken, require, xarray
 from .likelihood import warn_of_noise
 from .missing import refuse_marks, refuse_undecoded
 from .scale import warn_of_no_scale
@@ -158,7 +158,8 @@ def fill_gaps(
     for kind, part in (("mean", mean), ("std", std)):
         part.attrs = moment_attributes(kind, name, attrs)
     named = str(model) if isinstance(model, str | Path) else ""
-    filled = xr.Dataset(found).transpose(*field.dims).assign_attrs(model=named)
+    of_all = given.attrs if isinstance(given, xr.Dataset) else {}
+    filled = xr.Dataset(found).transpose(*field.dims).assign_attrs({**of_all, "model": named})
     mapping = attrs.get(MAPPING)
     if mapping not in field.coords and not (isinstance(given, xr.Dataset) and mapping in given):
         return filled
@@ -196,8 +197,10 @@ def _chosen(field, y):
 
 
 def fields_of(dataset: xr.Dataset) -> list[Hashable]:
-    """The variables that can be filled, of numbers and at least two dimensions; where there is only one, that."""
-    names = list(dataset.data_vars)
+    """The variables that can be filled, of numbers and at least two dimensions; where there is only one, that. Ends of
+    cells, as the CF conventions have them, are none."""
+    ends = {str(of.attrs.get(word)) for of in dataset.variables.values() for word in OF_CELLS}
+    names = [name for name in dataset.data_vars if str(name) not in ends]
     pictures = [name for name in names if dataset[name].ndim >= 2 and dataset[name].dtype.kind in "buif"]
     return names if len(names) == 1 else pictures
 

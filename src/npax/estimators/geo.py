@@ -90,9 +90,11 @@ def interpolate(
     as after an earlier prediction, is replaced. The mean's attribute `strategy` (of a DataFrame: its own) says whether
     the prediction is exact or tiled.
 
-    Where `target` is chunked by dask the result is lazy, with the same chunks, for any dask scheduler. The model is
-    sent to each worker once; a block gets its own coordinates and, of the observations, those that it sees (if the
-    coordinates themselves are lazy: each worker gets all of them, once). Its numbers do not depend on the chunks.
+    Where `target` is chunked by dask (a DataArray such as `da.zeros(shape, chunks=...)` with these coordinates; an
+    xarray Dataset of coordinates alone has no chunks, `store` does for it) the result is lazy, with the same chunks,
+    for any dask scheduler. The model is sent to each worker once; a block gets its own coordinates and, of the
+    observations, those that it sees (if the coordinates themselves are lazy: each worker gets all of them, once). Its
+    numbers do not depend on the chunks.
     With `store` the result is what has been written, opened lazily.
 
     **Warns** with `npax.estimators.PlanarDegrees` where longitudes and latitudes are taken for a plane and the sphere
@@ -157,12 +159,15 @@ def interpolate(
         warn_of_degrees(x, places)
     first = 2 if coords == "latlon" else 0
     warn_of_numbers_like_dates(x[first:], places[:, first:])
+    wanted = None
+    if grid is None:  # before `fit`, which may take long
+        asked = with_levels(target, x)
+        require(asked.columns, x, "target")
+        wanted = _places(_in_days(asked, x, starts), x, "target")
     reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)
     reg._names = x
     if grid is None:
-        asked = with_levels(target, x)
-        require(asked.columns, x, "target")
-        return _at_points(reg, target, _places(_in_days(asked, x, starts), x, "target"), ys, include_noise)
+        return _at_points(reg, target, wanted, ys, include_noise)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
@@ -289,6 +294,7 @@ def _columns(table, names, where):
             columns.append(check_array(with_nan(table[name]), **rules))
         except ValueError as error:
             raise ValueError(
-                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers."
+                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers, or read "
+                "dates by `pandas.to_datetime`."
             ) from error
     return np.stack(columns, axis=1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .dates import in_days, refuse_dates
-from .missing import MARKS
+from .missing import MARKS, refuse_undecoded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,6 +21,20 @@ MAPPING = "grid_mapping"
 Region = dict[Hashable, slice]
 OWN = "npax_"
 """How the attributes begin by which a stored prediction tells how far it is: no matter of what is predicted there."""
+
+
+OF_CELLS = ("bounds", "climatology")
+"""Attributes of the CF conventions that name a variable with the ends of cells."""
+
+
+def _without_dangling(frame):
+    """Without attributes that name ends of cells which are not kept."""
+    frame = frame.copy()
+    for variable in frame.variables.values():
+        for word in OF_CELLS:
+            if word in variable.attrs and variable.attrs[word] not in frame.variables:
+                del variable.attrs[word]
+    return frame
 
 
 class Grid(NamedTuple):
@@ -54,6 +68,7 @@ class Grid(NamedTuple):
                 f"names to values; got {type(target).__name__}."
             )
         require(frame.variables, x, "target")
+        frame = _without_dangling(frame)
         axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
         if starts is not None:
             axes = tuple(axis.copy(data=in_days(axis.data, s)) for axis, s in zip(axes, starts, strict=True))
@@ -62,6 +77,7 @@ class Grid(NamedTuple):
         for name, axis in zip(x, axes, strict=True):
             if axis.dtype.kind in "SUc":
                 raise ValueError(f"The coordinate {name!r} of `target` must hold numbers, got {axis.dtype}.")
+            refuse_undecoded(axis, name, "`target`")
         sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
         lazy = any(d in chunks for d in sizes)
         return cls(frame, axes, sizes, {d: chunks.get(d, (n,)) for d, n in sizes.items()} if lazy else {})

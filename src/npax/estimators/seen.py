@@ -8,7 +8,7 @@ from ..inference import (
     EXACT_UP_TO,
     AbstractCoordinates,
     Fit,
-    Noise,
+    Scatter,
     adapted,
     known_errors,
     superobservations,
@@ -16,6 +16,9 @@ from ..inference import (
 )
 from ..likelihoods import of_real_numbers, tells_noise
 from ..models import AbstractNeuralProcess
+
+UNEQUAL = 0.1
+"""How much known variances may differ, as a share of that of the noise, where what they are of is averaged."""
 
 
 class Seen(NamedTuple):
@@ -27,7 +30,7 @@ class Seen(NamedTuple):
     x: np.ndarray
     y: np.ndarray
     number: float = 1.0
-    noise: Noise | None = None
+    noise: Scatter | None = None
     fit: Fit | None = None
     error: np.ndarray | None = None
 
@@ -44,13 +47,17 @@ class Seen(NamedTuple):
         average: bool,
     ) -> "Seen":
         """In the units in which `y` varies alike; averaged, if asked for, where that loses little: for a model that
-        tells noise and function apart, and with no errors known."""
+        tells noise and function apart, and where known errors, if any, are about the same beside the noise."""
         if not normalize:
             return cls(system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = adapted(system, system.positions(x), y, error, of_reals)
-        if average and error is None and of_reals and tells_noise(model.likelihood):
-            return cls(system, *superobservations(system, x, y))
+        if average and of_reals and tells_noise(model.likelihood):
+            found = cls(system, *superobservations(system, x, y))
+            if error is None:
+                return found
+            if found.noise is not None and _about_the_same(error, found.noise.std):
+                return found._replace(noise=found.noise.beside(error))
         return cls(system, x, y, error=error)
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:
@@ -63,3 +70,9 @@ class Seen(NamedTuple):
         if self.fit is None or not np.isfinite(reach):
             return reach, np.inf
         return reach, 1 / max(self.fit.varied(np.array([reach])).item(), 1e-9)
+
+
+def _about_the_same(error, noise):
+    """Of each column."""
+    known = np.square(error)
+    return bool(np.all(np.ptp(known, axis=0) <= UNEQUAL * np.median(np.square(noise), axis=0)))

@@ -24,6 +24,7 @@ from ..inference import (
 )
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
+from ..metrics._check import check_order
 from ..models import AbstractNeuralProcess, GridConvCNP, Symmetrised, View, turned
 from ..models._base import check_error
 from ..pretrained import pretrained
@@ -95,7 +96,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     `views_`, the number of views.
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
-    each column predicted by itself, as if the others were not there, where the model has one. Any finite values of `y`
+    each column predicted by itself, as if the others were not there, where the model has one; but rows in which one is
+    missing are left out for all. Any finite values of `y`
     will do: predictions for `c y` are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single
     one, has no scale of its own: its unit is kept, as though deviations of about 1 were usual, by either strategy;
     `fit` warns of it.
@@ -290,6 +292,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _checked(self, X, y, error, *, reset):
         """Rows in use: float64, all finite."""
+        check_order(y=y, error=error)
         of_y = {"ensure_2d": False, "ensure_all_finite": False, "dtype": "numeric"}
         X, y = self._valid(X, y, reset=reset, validate_separately=({"dtype": np.float64}, of_y))
         y = y.astype(np.float64)
@@ -302,7 +305,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if self.on_missing == "raise" or (reset and not finite.any()):
             remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
             raise ValueError(f"{lost}. {remedy}")
-        warn(f"{lost}; they are left out.", DroppedRows)
+        others = int(np.sum(np.isfinite(y[~finite])))
+        beside = f", {others} known values of other columns with them: fit each column by itself" if others else ""
+        warn(f"{lost}; they are left out{beside}.", DroppedRows)
         return X[finite], y[finite], None if error is None else error[finite]
 
     def _check_names(self, X):

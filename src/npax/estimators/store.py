@@ -46,7 +46,7 @@ class Store:
         self.count = int(np.prod([len(lengths) for lengths in self.chunks.values()]))
         frame = sorted(self.grid.frame.variables.items(), key=lambda item: str(item[0]))
         places = (tuple(grid.sizes), tuple(lengths.values()), *self.grid.axes, *frame)
-        digest = fingerprint((version("npax"), self.names, *places, *request))
+        digest = fingerprint((version("npax"), variables, *places, *request))
         if not path.exists():
             self._make(variables, tuple(lengths.values()), digest)
         about = self._about()
@@ -56,8 +56,8 @@ class Store:
             )
         if about[REQUEST] != digest:
             raise FileExistsError(
-                f"'{path}' holds {about[DONE]} of {about[BLOCKS]} blocks of another prediction: other "
-                "observations, places, model, options or version of npax. Delete it, or choose another name."
+                f"'{path}' holds {about[DONE]} of {about[BLOCKS]} blocks of another prediction: other observations, "
+                "places, attributes, model, options or version of npax. Delete it, or choose another name."
             )
 
     def fill(self, predict: Callable[[np.ndarray], np.ndarray], *, progress: bool) -> Any:

@@ -27,7 +27,7 @@ def as_table(observations, x, ys, errors=()):
     dataset = dataset[[*ys, *(name for name in dict.fromkeys((*x, *errors)) if name not in dataset.coords)]]
     dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
     dataset = dataset.drop_vars([name for name in dataset.coords if name not in (*x, *errors)]).compute()
-    for name in (*ys, *errors):
+    for name in (*x, *ys, *errors):
         refuse_undecoded(dataset[name], name, "`observations`")
     return dataset.to_dataframe().reset_index(), attributes
 

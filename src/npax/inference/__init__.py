@@ -25,5 +25,5 @@ from .predict import (
 )
 from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
-from .superobservations import superobservations as superobservations
+from .superobservations import Scatter as Scatter, superobservations as superobservations
 from .tile import Tiled as Tiled

@@ -67,6 +67,11 @@ class Scatter:
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.std[self._nearest(x)] if len(x) else np.empty((0, self.std.shape[1]))
 
+    def beside(self, error: np.ndarray) -> "Scatter":
+        """What is left of it beside known standard errors `[n dy]`."""
+        left = np.sqrt(np.maximum(np.square(self.std) - np.square(error).mean(axis=0), 0.0))
+        return Scatter(left, self.points, self.frame, self.coordinates)
+
     def part(self, x: np.ndarray) -> "Scatter":
         """The same at places among `x`, from what these need; as it is where there are none."""
         some = np.unique(self._nearest(x)) if len(x) else slice(None)

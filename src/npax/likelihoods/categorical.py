@@ -48,10 +48,15 @@ class OneHotCategorical(dist.Distribution):
         return jax.nn.one_hot(drawn, self.event_shape[0], dtype=self.logits.dtype)
 
     def log_prob(self, value, intermediates=None):
-        return jnp.sum(value * jax.nn.log_softmax(self.logits, axis=-1), axis=-1)
+        return jnp.sum(_times(value, jax.nn.log_softmax(self.logits, axis=-1)), axis=-1)
 
     def entropy(self):
-        return -jnp.sum(self.probs * jax.nn.log_softmax(self.logits, axis=-1), axis=-1)
+        return -jnp.sum(_times(self.probs, jax.nn.log_softmax(self.logits, axis=-1)), axis=-1)
+
+
+def _times(share, log_share):
+    """Zero where nothing has a share, also where the logarithm is infinite."""
+    return jnp.where(share == 0, 0.0, share * jnp.where(share == 0, 0.0, log_share))
 
 
 class Categorical(AbstractLikelihood):

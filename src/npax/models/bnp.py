@@ -39,7 +39,8 @@ class BNP(AbstractLatentNeuralProcess):
     A CNP (base) predicts; what it gets wrong on its own context is resampled to make new contexts. For each draw:
 
     1. the context is resampled with replacement, $\hat D$, and the base model predicts $\mu_i, \sigma_i$ at all $x_i$;
-    2. the standardised residuals $\varepsilon_i = (y_i - \mu_i) / \sigma_i$, centred, are resampled with replacement;
+    2. the standardised residuals $\varepsilon_i = (y_i - \mu_i) / \sigma_i$ are resampled with replacement, and what
+       was drawn is centred;
     3. $\tilde y_i = \mu_i + \sigma_i \tilde\varepsilon_i$ makes the bootstrapped context $\tilde D$, which is encoded;
     4. the decoder reads both: its first layer adds a linear map of $\tilde r(x_t)$ to what it makes of $[r(x_t), x_t]$.
 
@@ -50,6 +51,7 @@ class BNP(AbstractLatentNeuralProcess):
     **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter, at
     every prediction: the state holds the context as it is.
     **Raises:** `ValueError` for a likelihood of classes, counts or shares: a mean and residuals do not make them.
+    **Pitfall:** its variance must be finite, or residuals are not numbers.
     """
 
     path: DeterministicPath
@@ -123,10 +125,9 @@ class BNP(AbstractLatentNeuralProcess):
         predicted = frozen.likelihood(frozen._decode(resampled, None, state.xc))
         mean, std = jnp.asarray(predicted.mean), jnp.sqrt(predicted.variance)
         residual = (state.yc - mean) / std
-        counted = state.mask[:, None]
-        centre = masked_mean(residual, state.mask)
-        y = mean + std * (residual - centre)[_with_replacement(residuals, state.mask)]
-        return jax.lax.stop_gradient(jnp.where(counted, y, 0.0))
+        drawn = residual[_with_replacement(residuals, state.mask)]
+        y = mean + std * (drawn - masked_mean(drawn, state.mask))
+        return jax.lax.stop_gradient(jnp.where(state.mask[:, None], y, 0.0))
 
 
 def _with_replacement(key, mask):

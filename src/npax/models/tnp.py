@@ -21,7 +21,8 @@ from ._base import (
 class TNPD(AbstractTokenStack):
     r"""Transformer neural process, diagonal (TNP-D; Nguyen and Grover 2022), with efficient queries.
 
-    Tokens $\mathrm{MLP}([x, y, 1])$ of the context and $\mathrm{MLP}([x, 0, 0])$ of the targets pass through one stack
+    Tokens $\mathrm{MLP}([x, y, 1])$ of the context and $\mathrm{MLP}([x, 0, 0])$ of the targets (the last column, a
+    flag, is that of Ashman et al. 2024) pass through one stack
     of `TransformerBlock`s, in which context and targets attend to the context. The original runs all tokens through
     self-attention under a mask, at O((nc + nt)²); here targets and context are updated apart, to the same numbers.
     The last block's context update feeds nothing; `condition` does not compute it.

@@ -5,6 +5,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..alone import compiled_alone
+from ..arguments import whole_number
 from ..bias import CausalBias
 from ..blocks import read_memories, write_memories, write_one_more
 from ..likelihoods import AbstractLikelihood, log_prob, noiseless
@@ -67,6 +68,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
 
     @compiled_alone
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
+        whole_number(1, n=n)
         (xc, yc, mask_c), xt = state[1], places(self, state, xt)
         nt = xt.shape[0]
         if nt == 0:

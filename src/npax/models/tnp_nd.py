@@ -6,6 +6,7 @@ from jaxtyping import PRNGKeyArray
 from numpyro.distributions import MultivariateNormal
 
 from ..alone import compiled_alone
+from ..arguments import whole_number
 from ..likelihoods import AbstractLikelihood, JointGaussian
 from ..linalg import solve_lower
 from ._base import AbstractConditionalNeuralProcess, clean, places
@@ -58,6 +59,7 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
 
     @compiled_alone
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
+        whole_number(1, n=n)
         return jnp.asarray(self.joint(state, xt, mask).sample(key, (n,))).reshape(n, xt.shape[0], self.dy)
 
     @compiled_alone
