@@ -1,4 +1,4 @@
-"""The two paths from the context to the decoder of a neural process (ANP §2, §3.2)."""
+"""The two paths from the context to the decoder of a neural process (ANP §2.1, §3)."""
 
 from typing import Any
 

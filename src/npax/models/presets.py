@@ -177,7 +177,7 @@ def tnp_kr_sa_rotary(dx: int, dy: int, *, likelihood: Likelihood = None, key: PR
 
 
 def tnp_kr_sa_periodic(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
-    """TNP-KR: SA with a periodic kernel beside the RBF network in every head's bias (KR2 §3.1); otherwise `tnp_kr_sa`.
+    """TNP-KR: SA with a periodic kernel beside the RBF network in every head's bias (KR2 §3.2); otherwise `tnp_kr_sa`.
 
     The 24 periods start log-uniform in [0.5, 2], those of the periodic tasks of GP-1D, and are trained.
     """

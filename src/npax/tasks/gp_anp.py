@@ -8,7 +8,7 @@ from .gp_kernels import AbstractKernelPrior, ScaledRBFPrior, check_prior
 
 
 class GPCurveTask(AbstractGPTask):
-    r"""Noisy curves of one coordinate, of which the context is a part of the targets (ANP §4.1, App. B).
+    r"""Noisy curves of one coordinate, of which the context is a part of the targets (ANP §4, App. B).
 
     $$x \sim U(-2, 2),\quad y \sim \mathcal N(0, K + \sigma^2 I),\quad n \sim U\{\texttt{low}, \dots, \texttt{points}\},
       \quad m \sim U\{n, \dots, \texttt{points}\}:$$

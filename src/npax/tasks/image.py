@@ -54,7 +54,9 @@ class ImageTask(AbstractTasks):
 class TranslatedImageTask(AbstractTasks):
     r"""Images at a random place of a black canvas of twice their sides (T-MNIST and T-CIFAR-10 of TE F.2).
 
-    What is learned of an image in one place holds in every other: a test of translation equivariance.
+    What is learned of an image in one place holds in every other: a test of translation equivariance. Each draw has a
+    place of its own; TE moves every image of the training set once, which leaves more to be learned to models that are
+    not equivariant.
 
     **Arguments:** as for `ImageTask`; `half`: the longer side of the *canvas* spans [-`half`, `half`].
     **Good values:** TE has one learned standard deviation, `HomoscedasticGaussian(dy)`.

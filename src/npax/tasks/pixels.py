@@ -67,7 +67,7 @@ class ContextAmongTargets(AbstractPixelChoice):
 
 class NestedSizes(AbstractPixelChoice):
     r"""$n \sim U\{\texttt{low}, \dots, \texttt{points}\}$ pixels are seen, and $m \sim U\{n, \dots, \texttt{points}\}$
-    are targets, the seen ones among them (ANP App. C)."""
+    are targets, the seen ones among them (ANP App. D)."""
 
     points: int = eqx.field(static=True, default=200)
     low: int = eqx.field(static=True, default=3)
