@@ -1,4 +1,4 @@
-"""Cross-attention of attentive neural processes (ANP §2.2, §3): how a target reads the representations of the context."""
+"""Cross-attention of attentive neural processes (ANP §2.2): how a target reads the representations of the context."""
 
 import abc
 from typing import Any
