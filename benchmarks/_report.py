@@ -1,13 +1,13 @@
 """What every result file says: command, device, versions, date."""
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
 
 from npax.bench import results
 from npax.bench.report import table as table
+from npax.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -18,18 +18,14 @@ def circumstances() -> dict:
 
 
 def write_json(name: str, content: dict) -> Path:
-    RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    partial = path.with_suffix(".json.partial")
-    partial.write_text(json.dumps(content, indent=2) + "\n")
-    os.replace(partial, path)
+    write_atomically(path, (json.dumps(content, indent=2) + "\n").encode())
     return path
 
 
 def write_markdown(name: str, title: str, body: str, about: dict) -> Path:
-    RESULTS.mkdir(exist_ok=True)
     versions = ", ".join(f"{package} {number}" for package, number in about["versions"].items())
     head = f"# {title}\n\n`{about['command']}`\n\n{about['date']}; {about['device']}; {versions}.\n\n"
     path = RESULTS / f"{name}.md"
-    path.write_text(head + body.rstrip() + "\n")
+    write_atomically(path, (head + body.rstrip() + "\n").encode())
     return path

@@ -19,6 +19,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "figures.md"
 BENCH = RESULTS / "bench"
 NAMES = {
     "bayes_floor": "Bayes floor",
+    "gp": "Gaussian process fitted to each task",
     "cnp": "CNP",
     "np": "NP",
     "bnp": "BNP",
@@ -46,6 +47,7 @@ NAMES = {
     "tnp_kr_dka": "TNP-KR: DKA",
     "tnp_kr_dka_rotary": "TNP-KR: DKA, rotary",
 }
+UNTRAINED = ("bayes_floor", "gp")
 OF_BENCH = {
     "gp1d": ("1500-steps", {"RBF": "gp1d-rbf", "Matern 3/2": "gp1d-matern32", "periodic": "gp1d-periodic"}),
     "gp1d-longer": ("4000-steps", {"RBF": "gp1d-rbf", "periodic": "gp1d-periodic"}),
@@ -53,8 +55,28 @@ OF_BENCH = {
     "shift": ("1500-steps", {"0": "shift-0", "1": "shift-1", "2": "shift-2"}),
     "bimodal": ("1500-steps", {"NLL": "bimodal"}),
     "anp": ("1500-steps", {"NLL": "anp"}),
+    "images": ("500-steps", {"MNIST": "mnist", "CelebA": "celeba", "CIFAR-10": "cifar10"}),
+    "translated": ("300-steps", {"NLL": "tmnist"}),
+    "worlds": (
+        "300-steps",
+        {
+            "Kolmogorov flow": "kolmogorov",
+            "Central Europe": "environment-central",
+            "Western Europe": "environment-western",
+            "Northern Europe": "environment-northern",
+        },
+    ),
+    "epidemics": ("200-steps", {"64 x 64": "sir-128/sir-64", "128 x 128": "sir-128/sir-128"}),
+    "larger-epidemics": (
+        "200-steps",
+        {
+            "256 x 256, 8 tasks": "sir-256/sir-256",
+            "in tiles": "sir-256-tiled/sir-256",
+            "1024 x 1024 in tiles, 2 tasks": "sir-1024/sir-1024",
+        },
+    ),
 }
-"""Steps of the rows, and the evaluation of each column."""
+"""Steps of the rows, and the evaluation of each column: a task, of one table where several have it."""
 
 
 def main() -> None:
@@ -76,20 +98,21 @@ def with_tables(text: str) -> str:
 
 def _of_bench(steps, columns):
     cells = {model: found for model in NAMES if (found := _row(model, steps, columns.values()))}
-    order = sorted(cells, key=lambda model: (model != "bayes_floor", min(nll for nll, _ in cells[model].values())))
+    order = sorted(cells, key=lambda model: (model not in UNTRAINED, min(nll for nll, _ in cells[model].values())))
     rows = [[NAMES[model], *(_cell(cells[model].get(task)) for task in columns.values())] for model in order]
     return table(["", *columns], rows)
 
 
-def _row(model, steps, tasks):
-    """NLL and published NLL of those of the tasks that the model was scored on."""
-    budget = "" if model == "bayes_floor" else rf"\.{steps}\.1-seeds"
+def _row(model, steps, columns):
+    """NLL and published NLL in those of the columns that the model was scored for."""
+    budget = "" if model in UNTRAINED else f".{steps}.1-seeds"
     found = {}
-    for path in BENCH.glob(f"*.{model}.*jsonl"):
-        if re.fullmatch(rf"[\w-]+\.{model}{budget}\.\d+-tasks\.jsonl", path.name):
-            for line in read(path)[0]:
-                if line.task in tasks:
-                    found[line.task] = line.nll, PUBLISHED.get(line.task, {}).get(model)
+    for column in columns:
+        of, _, task = column.rpartition("/")
+        for path in BENCH.glob(f"{of or '*'}.{model}{budget}.*-tasks.jsonl"):
+            for row in read(path)[0]:
+                if row.task == task:
+                    found[column] = row.nll, PUBLISHED.get(task, {}).get(model)
     return found
 
 

@@ -1,9 +1,11 @@
-"""What mirror images are worth: `npax.Symmetrised` beside the model itself, on fresh GP tasks.
+"""What several views are worth: `npax.Symmetrised` beside the model itself, on fresh GP tasks.
 
     python benchmarks/symmetrised.py
 
 The tasks and scores of `gp_accuracy.py`; gaps are paired, in one dimension to the Bayes floor, in two to the GP of the
-true kernel. The symmetrised model asks the model four times. Writes `results/symmetrised.md` and `.json`.
+true kernel. The symmetrised models ask the model four times: about the task and its mirror images, and about views of
+it that are turned and scaled, too. Lengths are known in these tasks, which the scaled ones deny. Writes
+`results/symmetrised.md` and `.json`.
 """
 
 import argparse
@@ -15,6 +17,7 @@ from gp_accuracy import SUITES
 
 import npax
 from npax.bench import draw, mean_and_error, score_floor, score_model, score_oracle
+from npax.models import turned
 
 
 def main() -> None:
@@ -29,7 +32,9 @@ def main() -> None:
         batch, kernels = draw(tasks, options.tasks, options.seed)
         best = score_floor(tasks, batch) if tasks.dx == 1 else score_oracle(tasks, batch, kernels)
         plain = None
-        for name, one in {options.model: model, "symmetrised": npax.Symmetrised(model)}.items():
+        models = {options.model: model, "mirrored": npax.Symmetrised(model)}
+        models["turned"] = npax.Symmetrised(model, turned(model.dx))
+        for name, one in models.items():
             started = time.monotonic()
             scores = score_model(tasks, batch, one)
             plain = scores if plain is None else plain
@@ -49,7 +54,7 @@ def main() -> None:
         for row in rows
     ]
     text = f"{options.tasks:,} tasks of each kind (seed {options.seed}), nats per target value.\n\n"
-    print(write_markdown("symmetrised", "Answers averaged over mirror images", text + table(header, lines), about))
+    print(write_markdown("symmetrised", "Answers averaged over views of a task", text + table(header, lines), about))
     write_json("symmetrised", {**about, "rows": rows})
 
 

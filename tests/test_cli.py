@@ -585,7 +585,7 @@ def test_dates_are_coordinates_of_units_of_their_own(name, observations, weights
 
 
 def test_dates_are_read_whatever_their_zone(tmp_path):
-    texts = ["2020-01-31", "2020-01-31T12:00Z", "2020-01-31T12:00+02:00", None]
+    texts = ["2020-01-31T00:00-00:00", "2020-01-31T12:00Z", "2020-01-31T12:00+02:00", None]
     pd.DataFrame({"day": texts, "n": 20200131, "text": "a"}).to_csv(tmp_path / "d.csv", index=False)
     table = with_dates(read(tmp_path / "d.csv"), ["day", "n", "text", "away"])
     expected = np.array(["2020-01-31T00:00", "2020-01-31T12:00", "2020-01-31T10:00", "NaT"], "datetime64[m]")
@@ -593,8 +593,22 @@ def test_dates_are_read_whatever_their_zone(tmp_path):
     assert table["n"].dtype.kind == "i" and set(table["text"]) == {"a"}
     years = pd.DataFrame({"year": ["2020", "2021"]})
     assert list(with_dates(years, ["year"])["year"]) == ["2020", "2021"]
+    with pytest.raises(ValueError, match=r"with a zone, such as '.*00:00', and without one, such as '2020-01-31'"):
+        with_dates(pd.DataFrame({"day": ["2020-01-31", *texts]}), ["day"])
     zones = pd.DataFrame({"day": pd.to_datetime(texts[1:3], utc=True).tz_convert("Europe/Berlin")})
     np.testing.assert_array_equal(with_dates(zones, ["day"])["day"].to_numpy("datetime64[m]"), expected[1:3])
+
+
+def test_dates_of_a_zone_come_back_as_they_were(weights, tmp_path):
+    days = [f"2020-07-{day:02d} 00:00:00+02:00" for day in range(1, 30)]
+    pd.DataFrame({"day": days, "temp": np.sin(np.arange(29.0))}).to_csv(tmp_path / "d.csv", index=False)
+    pd.DataFrame({"day": days[:3]}).to_csv(tmp_path / "at.csv", index=False)
+    args = ["--at", tmp_path / "at.csv", "-o", tmp_path / "o.csv", "--plot", tmp_path / "o.png"]
+    result = predict(tmp_path / "d.csv", weights, *args, x=["day"])
+    assert result.exit_code == 0, result.output
+    assert list(pd.read_csv(tmp_path / "o.csv")["day"]) == days[:3]
+    pd.DataFrame({"day": ["2020-07-01"]}).to_csv(tmp_path / "at.csv", index=False)
+    refused(predict(tmp_path / "d.csv", weights, *args[:4], x=["day"]), "with a zone on one side")
 
 
 @pytest.mark.parametrize("of", ["dates", "text"])

@@ -93,7 +93,8 @@ def predict(
       npax predict floats.csv --x lon lat date --y temp --coords latlon --resolution 1 1 30 -o months.nc
 
     Coordinates may be dates, written 2020-01-31 or 2020-01-31T12:00, where each is of a unit of its own (planar, and
-    after longitude and latitude).
+    after longitude and latitude). Those of a time zone are predicted in UTC: a grid of --resolution is in UTC, places
+    of --at keep theirs.
 
     A .zarr folder is written block by block: memory stays bounded, and whatever ends the process (Ctrl-C, a crash), the
     same command goes on where it stopped.
@@ -125,16 +126,19 @@ def predict(
         if coords is Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
-        observed = tables.with_dates(tables.read(observations), dated)
+        given = tables.read(observations)
+        observed = tables.with_dates(given, dated)
         tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations, dated=dated)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
-        if at is None:
+        wanted = None if at is None else tables.read(at)
+        if at is None or wanted is None:
             most = np.inf if store else MOST_CELLS
             target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
-            target = tables.with_dates(tables.read(at), dated)
+            target = tables.with_dates(wanted, dated)
             tables.check_columns(target, x, at, dated=dated)
+            tables.check_zones(given, wanted, dated)
             if output is not None:
                 tables.check_names(target, output)
                 tables.check_kinds(target, output)
@@ -156,7 +160,10 @@ def predict(
         out.print(f"strategy: {_strategy(prediction, y)}")
         if output is not None:
             if store is None:
-                tables.write(prediction, output)
+                own = {}
+                if wanted is not None and tables.ending(output) in (".csv", ".parquet"):  # these hold zones
+                    own = {name: wanted[name] for name in dated if tables.of_zones(wanted[name])}
+                tables.write(prediction.assign(**own), output)
             out.print(f"prediction: {output}")
         if plot is not None:
             draw(_thinned(prediction), table, x, y, coords.value, plot)

@@ -11,6 +11,7 @@ from ..data.tables import (
     checked_suffix as checked_suffix,
     ending as ending,
     of_numbers as of_numbers,
+    of_zones as of_zones,
     pd,
     read as read,
     read_grid as read_grid,
@@ -40,6 +41,16 @@ def check_names(names: Iterable[object], path: Path) -> None:
         raise ValueError(
             f"'{path}' takes no names with '/', got '{divided[0]}': rename the column, or write .csv or .parquet."
         )
+
+
+def check_zones(observations: pd.DataFrame | xr.Dataset, target: pd.DataFrame | xr.Dataset, names: Sequence[str]):
+    """**Raises** `ValueError` where a column of dates has a time zone in one of the two and none in the other."""
+    for name in names:
+        if of_zones(observations[name]) != of_zones(target[name]):
+            raise ValueError(
+                f"Column '{name}' has times with a zone on one side, the observations or the places to predict at, and "
+                "without one on the other: write both alike."
+            )
 
 
 def check_kinds(target: pd.DataFrame | xr.Dataset, path: Path) -> None:

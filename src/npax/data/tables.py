@@ -14,6 +14,8 @@ try:
 except ImportError as error:
     raise ImportError("Tables and grids need pandas and xarray: pip install 'npax[geo]'.") from error
 
+ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
+"""How a time of day with a zone ends."""
 NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 """What pandas infers of columns that are numbers, or become numbers."""
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
@@ -124,10 +126,29 @@ def as_table(found: pd.DataFrame | xr.Dataset, names: Sequence[str] | None = Non
 
 def with_dates(found: pd.DataFrame | xr.Dataset, names: Sequence[str]) -> pd.DataFrame | xr.Dataset:
     """A table whose columns `names` are dates where they hold texts such as 2020-01-31 or 2020-01-31T12:00; those of a
-    zone are UTC, without one. Anything else, and a dataset, as it is."""
+    zone are UTC, without one. Anything else, and a dataset, as it is. **Raises** `ValueError` where some of a column
+    have a zone and others none."""
     if not isinstance(found, pd.DataFrame):
         return found
     return found.assign(**{name: _as_dates(found[name]) for name in names if name in found.columns})
+
+
+def of_zones(column: Any) -> bool:
+    """Whether the dates of a column, or the texts that write them, have a time zone. **Raises** `ValueError` where some
+    have one and others none."""
+    if not isinstance(column, pd.Series) or of_numbers(column) or _of_dates(column):
+        return False
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return True
+    texts = column.dropna().astype(str)
+    zoned = texts.str.contains(ZONE)
+    if zoned.any() and not zoned.all():
+        with_one, without = list(texts[zoned]), list(texts[~zoned])
+        raise ValueError(
+            f"Column '{column.name}' has times with a zone, such as '{with_one[0]}', and without one, such as "
+            f"'{without[0]}': write all of them alike."
+        )
+    return bool(zoned.any())
 
 
 def check_columns(
@@ -171,9 +192,11 @@ def _as_dates(column):
     if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna().unique())):  # years
         return column
     try:
-        return pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
+        dates = pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
     except (TypeError, ValueError, OverflowError, AttributeError):
         return column
+    of_zones(column)
+    return dates
 
 
 def _no_dates(column):
