@@ -70,7 +70,7 @@ def evaluate(model, title: str, tasks: GPTask, options) -> list[dict]:
         f"npax {options.model}, raw": lambda: score_model(tasks, batch, model),
         "npax.NeuralProcessRegressor(normalize=False)": lambda: score_estimator(model, slow, normalize=False),
         "floor of all that standardise `y`": lambda: score_standardised_floor(tasks, slow),
-        "npax.NeuralProcessRegressor()": lambda: score_estimator(model, slow),
+        "npax.NeuralProcessRegressor()": lambda: score_estimator(options.model, slow),
         "scikit-learn GP, fitted": lambda: score_sklearn(slow, tasks),
     }
     if tasks.dx == 1:  # in two dimensions the oracle is the reference

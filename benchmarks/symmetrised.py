@@ -33,7 +33,7 @@ def main() -> None:
         best = score_floor(tasks, batch) if tasks.dx == 1 else score_oracle(tasks, batch, kernels)
         plain = None
         models = {options.model: model, "mirrored": npax.Symmetrised(model)}
-        models["turned"] = npax.Symmetrised(model, turned(model.dx))
+        models["turned"] = npax.Symmetrised(model, turned(model.dx, tasks.dx))
         for name, one in models.items():
             started = time.monotonic()
             scores = score_model(tasks, batch, one)

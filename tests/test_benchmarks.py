@@ -17,8 +17,11 @@ def test_scripts_find_what_they_import(script, monkeypatch):
 
 def test_tables_of_the_documentation_are_those_of_the_results(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
-    from figures import PAGE, with_tables
+    from figures import PAGE, README, with_rows, with_tables
 
     page = PAGE.read_text()
     assert with_tables(page) == page, "python benchmarks/figures.py writes them anew"
     assert with_tables(page.replace("Bayes floor", "ceiling", 1)) == page, "the control"
+    readme = README.read_text()
+    assert with_rows(readme) == readme, "python benchmarks/figures.py writes them anew"
+    assert with_rows(readme.replace("fitted to each", "fitted to all")) == readme, "the control"

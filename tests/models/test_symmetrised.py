@@ -52,9 +52,11 @@ def test_turned_tasks_get_the_same_answers(getkey):
     assert not close(moments(plain, turned_data), moments(plain, data), 1e-3)
 
 
-@pytest.mark.parametrize("dx", [1, 2, 3])
-def test_turned_views_are_rotations_mirrored_and_scaled(dx):
-    first, *others = turned(dx)
+@pytest.mark.parametrize(("dx", "used"), [(1, 1), (2, 2), (3, 3), (3, 2), (3, 1)])
+def test_turned_views_are_rotations_mirrored_and_scaled(dx, used):
+    first, *others = turned(dx, used)
+    assert used > 1 or all(np.count_nonzero(np.array(view.turn)[0]) == 1 for view in others), "lines stay on their axis"
+    assert used == 1 or any(np.count_nonzero(np.array(view.turn)[0]) == 2 for view in others)
     assert first.sign == 1 and np.array_equal(first.turn, np.eye(dx))
     assert {view.sign for view in others} == {1, -1} and len({first, *others}) == 1 + len(others)
     for view in others:  # none beyond the box that models are trained on
@@ -88,6 +90,11 @@ def test_each_view_counts_as_much_as_every_other(getkey):
 def test_other_views_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         View(*given)
+
+
+def test_no_more_coordinates_are_in_use_than_there_are():
+    with pytest.raises(ValueError, match="`used` must be at most `dx`, 2; got 3"):
+        turned(2, 3)
 
 
 def test_views_of_other_dimensions_are_refused():

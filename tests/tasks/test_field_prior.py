@@ -73,6 +73,7 @@ def test_pictures_are_finite_and_standardised_where_they_are_seen(drawn):
     for y, mask in zip(drawn.y[..., 0], drawn.mask, strict=True):
         if mask.sum() > 1:
             assert abs(y[mask].mean()) < 1e-3 and (abs(y[mask].std() - 1) < 1e-2 or y[mask].std() < 0.1)
+    assert np.mean(drawn.y.std(axis=(1, 2, 3)) < 0.1) < 0.05, "few are flat"
 
 
 def test_gaps_noise_and_trends_are_of_all_kinds(drawn):

@@ -174,6 +174,9 @@ def test_a_model_trains_on_a_directory_and_predicts(folder, getkey):
     model = npax.CNP(2, 1, encoder=(8,), size=8, decoder=(8,), key=getkey())
     fitted = npax.fit(model, tasks, steps=4, key=getkey(), batch_size=4, progress=False)
     assert np.isfinite(fitted.losses).all() and fitted.skipped == 0
+    reg = npax.NeuralProcessRegressor(fitted.model).fit(np.arange(12.0).reshape(6, 2) ** 2, np.arange(6.0))
+    mean, std = reg.predict(np.ones((3, 2)), return_std=True)
+    assert mean.shape == (3,) and np.isfinite(mean).all() and (std > 0).all()
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def minimize(
 
     The first `n_init` places are quasi-random; each of the `n_iter` that follow is the most promising one by a
     pretrained neural process that has seen all values. It is for functions that cost seconds or more: every
-    evaluation after the first ones adds about 0.1 s. For an evaluation that your own code drives, or several at a
+    evaluation after the first ones adds about 0.06 s. For an evaluation that your own code drives, or several at a
     time, see `Optimizer`, which this is a loop over.
 
     **Arguments:** `f` takes `x [d]` and returns one number, noisy or not; NaN or infinity says that the evaluation
@@ -45,7 +45,8 @@ def minimize(
     lowest, and `fun_model`, its belief there (`x` and `fun` where Ctrl-C came before the model was used).
 
     **Pitfall:** a Gaussian process with a length scale for each axis, fitted at every step, finds the minimum of a
-    smooth function more closely, in half the time: 30 evaluations of Branin's end 0.003 above it, not 0.011.
+    smooth function more closely, in a third to two thirds of the time: 30 evaluations of Branin's end 0.003 above it,
+    not 0.011.
     Of many local minima a search may stay with the first that it finds; a larger `n_init` looks around for longer.
 
     **Nothing is lost:** Ctrl-C ends the search and returns what is known, with `success=False`. An exception in `f`

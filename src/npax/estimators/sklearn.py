@@ -392,7 +392,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return self.views
         few = max(len(seen.x) for seen in self._seen) <= VIEWED_UP_TO
         named = isinstance(self.model, str | Path) and str(self.model) in pretrained()
-        return turned(self.model_.dx) if few and named and self.normalize else None
+        columns = min(self._system.positions(self.X_[:1]).shape[1], self.model_.dx)
+        return turned(self.model_.dx, columns) if few and named and self.normalize else None
 
     def _groups(self):
         """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""

@@ -50,25 +50,29 @@ def mirrored(dx: int) -> tuple[View, ...]:
     return tuple(View(side * np.eye(dx), sign) for side in (1, -1) for sign in (1, -1))
 
 
-def turned(dx: int) -> tuple[View, ...]:
-    """A task, and three looks at it turned in the plane of the first two coordinates, from farther away, two of them at
-    `-y`: of processes that are stationary, isotropic and of mean zero, and whose lengths are not known, alike. Along a
-    line they are mirrored instead.
+def turned(dx: int, used: int | None = None) -> tuple[View, ...]:
+    """A task, and three looks at it turned in the plane of the first two coordinates, from a little farther away, two
+    of them at `-y`: of processes that are stationary, isotropic and of mean zero, and whose lengths are not known,
+    alike.
 
-    `gp-universal` gains more by these four than by mirror images, also where only one coordinate is in use, whose line
-    is then oblique, and nothing more by turns in all planes.
+    **Arguments:** `dx`: coordinates of the model; `used`: how many of them tasks have, the first ones. Where there is
+    one, views are mirrored instead: `gp-universal` has learned of lines along an axis, and loses on smooth functions
+    along others, if it gains where noise is strong. **Raises** `ValueError` for numbers below 1 or `used` above `dx`.
     """
-    whole_number(1, dx=dx)
-    return tuple(View(scale * _turn(dx, angle), sign) for angle, scale, sign in _TURNED)
+    used = dx if used is None else used
+    whole_number(1, dx=dx, used=used)
+    if used > dx:
+        raise ValueError(f"`used` must be at most `dx`, {dx}; got {used}.")
+    return tuple(View(scale * _turn(dx, angle, used), sign) for angle, scale, sign in _TURNED)
 
 
-_TURNED = (0.0, 1.0, 1), (0.75 * np.pi, 0.7, -1), (0.25 * np.pi, 0.85, -1), (1.5 * np.pi, 0.8, 1)
+_TURNED = (0.0, 1.0, 1), (0.75 * np.pi, 0.85, -1), (0.25 * np.pi, 0.95, -1), (1.5 * np.pi, 0.9, 1)
 """Angle, scale and sign of each view."""
 
 
-def _turn(dx, angle):
-    if dx == 1:
-        return np.full((1, 1), 1.0 if np.cos(angle) > 0.5 else -1.0)
+def _turn(dx, angle, used):
+    if used == 1:
+        return np.eye(dx) if np.cos(angle) > 0.5 else -np.eye(dx)
     turn = np.eye(dx)
     turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
     return turn
