@@ -195,7 +195,7 @@ def test_a_pretrained_model_is_asked_in_several_views(data, monkeypatch):
     number, found = answer(views=None)
     assert number == 1 and np.array_equal(found, answer(model)[1]) and not np.allclose(found, answer()[1], rtol=1e-4)
     assert answer(normalize=False)[0] == 1
-    monkeypatch.setattr(importlib.import_module("npax.estimators.sklearn"), "VIEWED_UP_TO", len(X) - 1)
+    monkeypatch.setattr(importlib.import_module("npax.estimators.views"), "UP_TO", len(X) - 1)
     assert answer()[0] == 1
     for wrong in ("four", 4, [np.eye(3)]):
         with pytest.raises(ValueError, match=r"`views` must be .* a sequence of npax\.models\.View; got"):

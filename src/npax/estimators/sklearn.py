@@ -1,7 +1,7 @@
 """The scikit-learn estimator."""
 
 import contextlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,8 @@ from ..inference import (
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_order
-from ..models import AbstractNeuralProcess, GridConvCNP, Symmetrised, View, turned
+from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
-from ..pretrained import pretrained
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
@@ -40,9 +39,8 @@ from .missing import refuse_missing, unmasked
 from .scale import warn_of_no_scale
 from .seen import Seen
 from .text import refuse_text
+from .views import check_views, in_views, number_of_views
 
-VIEWED_UP_TO = 1500
-"""Observations up to which a pretrained model is asked in several views."""
 COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
 
@@ -97,10 +95,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
     each column predicted by itself, as if the others were not there, where the model has one; but rows in which one is
-    missing are left out for all. Any finite values of `y`
-    will do: predictions for `c y` are `c` times those for `y`, for all positive `c`. Only a constant `y`, or a single
-    one, has no scale of its own: its unit is kept, as though deviations of about 1 were usual, by either strategy;
-    `fit` warns of it.
+    missing are left out for all. Any finite values of `y` will do: predictions for `c y` are `c` times those for `y`,
+    for all positive `c`. Only a constant `y`, or a single one, has no scale of its own: its unit is kept, as though
+    deviations of about 1 were usual, by either strategy; `fit` warns of it.
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.
@@ -109,16 +106,16 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     half-width: intervals there are too narrow.
 
     **Pitfalls:** on small even designs intervals are a bit too narrow: where noise is a third of the field's standard
-    deviation, 95 % intervals hold 93 % of new observations from 12 or 40 points on a line, 92 to 96 % from lattices of
+    deviation, 95 % intervals hold 93 % of new observations from 12 or 40 points on a line, 91 to 96 % from lattices of
     64 to 400; with noise as strong as the field 91 and 93 %. At the very places of observations strong noise is taken
     for a rough field, unless it is known (`error`), and fewer new observations in the plane are held: 92 % from 60
-    points with noise a third of the field, 88 % with noise as strong, 94 and 93 % from 200; a tenth of the box beside
-    them 95 %. Intervals of the noiseless function are too narrow there likewise, and elsewhere too wide where noise is
-    as strong as the field: nearly all of them hold. Columns are features of a smooth function, not hundreds of
-    covariates. What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a
-    strong trend off first, and add it to the predictions. Intervals cover new observations; pass `include_noise=False`
-    for the noiseless function. Columns in another order, or `-y`, get answers that differ a little, for the network has
-    learned such symmetries, not been given them (`npax.Symmetrised` averages over some).
+    points with noise a third of the field, 89 % with noise as strong, 94 % from 200; a tenth of the box beside them 95
+    %. Intervals of the noiseless function are too narrow there likewise, and elsewhere too wide where noise is as
+    strong as the field: nearly all of them hold. Columns are features of a smooth function, not hundreds of covariates.
+    What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off
+    first, and add it to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless
+    function. Columns in another order, or `-y`, get answers that differ a little, for the network has learned such
+    symmetries, not been given them (`npax.Symmetrised` averages over some).
     """
 
     def __init__(
@@ -169,9 +166,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         ):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-        views = () if self.views is None or self.views == "auto" else self.views
-        if not (isinstance(views, Sequence) and all(isinstance(view, View) for view in views)):
-            raise ValueError(f'`views` must be "auto", None or a sequence of npax.models.View; got {self.views!r}.')
+        check_views(self.views)
         true_or_false(normalize=self.normalize, progress=self.progress)
         whole_number(1, tile_size=self.tile_size)
         whole_number(0, finetune=finetune)
@@ -377,23 +372,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         given = {"normalize": self.normalize, "average": self.strategy == "auto"}
         self._seen = [Seen.of(self.model_, system, X, *group, **given) for group in self._groups()]
         self.averaged_ = np.array([seen.number for seen in self._seen])
-        views = self._views()
-        self.views_ = 1 if views is None else len(views)
-        self._network = self.model_ if views is None else Symmetrised(self.model_, views)
+        number, name = max(len(seen.x) for seen in self._seen), self.model if self.normalize else None
+        of_task = {"observations": number, "columns": positions.shape[1]}
+        self._network = in_views(self.views, self.model_, name, **of_task)
+        self.views_ = number_of_views(self._network)
         if self.normalize:
             reach, noise = zip(*(seen.reach_and_noise(self.tile_size) for seen in self._seen), strict=True)
             self._tile_reach, self._noise = min(reach), max(noise)
         self._predictor(len(X))
         return self
-
-    def _views(self):
-        """Those that the network is asked in, if there are several."""
-        if self.views is None or not isinstance(self.views, str):
-            return self.views
-        few = max(len(seen.x) for seen in self._seen) <= VIEWED_UP_TO
-        named = isinstance(self.model, str | Path) and str(self.model) in pretrained()
-        columns = min(self._system.positions(self.X_[:1]).shape[1], self.model_.dx)
-        return turned(self.model_.dx, columns) if few and named and self.normalize else None
 
     def _groups(self):
         """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""
