@@ -101,8 +101,9 @@ class Symmetrised(AbstractNeuralProcess):
     by default the task and its mirror images (`npax.models.mirrored`), after which mirrored tasks get exactly mirrored
     answers; `npax.models.turned` are those of `NeuralProcessRegressor`. **Raises** `TypeError` for another model,
     `ValueError` for no views, or views of another number of coordinates.
-    **Cost:** that of the model times the number of views, in time and in the state's memory. **Source:** averaging over
-    a group is general knowledge; no paper on neural processes that we know of does it to a trained one.
+    **Cost:** that of the model times the number of views, in time and in the state's memory; views are seen one after
+    the other. **Source:** averaging over a group is general knowledge; no paper on neural processes that we know of
+    does it to a trained one.
     """
 
     model: AbstractNeuralProcess
@@ -150,7 +151,7 @@ class Symmetrised(AbstractNeuralProcess):
         def in_view(turn, sign):
             return condition_on(self.model, _times(xc, turn), sign.astype(yc.dtype) * yc, mask, error)
 
-        return eqx.filter_vmap(in_view)(*self._turns_and_signs)
+        return jax.lax.map(lambda given: in_view(*given), self._turns_and_signs)
 
     @compiled_alone
     def predict(self, state, xt):
@@ -163,7 +164,7 @@ class Symmetrised(AbstractNeuralProcess):
             loc = jnp.asarray(found.loc)
             return sign.astype(loc.dtype) * loc, jnp.log(jnp.asarray(found.scale)), log_noise
 
-        loc, log_scale, log_noise = eqx.filter_vmap(in_view)(state, *self._turns_and_signs)
+        loc, log_scale, log_noise = jax.lax.map(lambda given: in_view(*given), (state, *self._turns_and_signs))
         loc = jnp.sum(jax.nn.softmax(-2 * log_scale, axis=0) * loc, axis=0)
         scale = jnp.exp(-0.5 * (jax.nn.logsumexp(-2 * log_scale, axis=0) - jnp.log(len(log_scale))))
         if log_noise is None:
