@@ -1,8 +1,9 @@
-"""The tables of `docs/figures.md` that are of `npax bench` or of the shipped model: written anew from the results.
+"""The tables of `docs/figures.md` that are of `npax bench` or of the shipped model, and rows of that in the README:
+written anew from the results.
 
     python benchmarks/figures.py
 
-Each stands between `<!-- name -->` and `<!-- end -->`; the rest of the page stays as it is.
+Each table stands between `<!-- name -->` and `<!-- end -->`, a row is known by its command; the rest stays as it is.
 """
 
 import re
@@ -15,7 +16,8 @@ from npax.bench import read
 from npax.bench.published import PUBLISHED
 from npax.files import write_atomically
 
-PAGE = Path(__file__).parent.parent / "docs" / "figures.md"
+ROOT = Path(__file__).parent.parent
+PAGE, README = ROOT / "docs" / "figures.md", ROOT / "README.md"
 BENCH = RESULTS / "bench"
 NAMES = {
     "bayes_floor": "Bayes floor",
@@ -81,7 +83,8 @@ OF_BENCH = {
 
 def main() -> None:
     write_atomically(PAGE, with_tables(PAGE.read_text()).encode())
-    print(f"tables: {PAGE}")
+    write_atomically(README, with_rows(README.read_text()).encode())
+    print(f"tables: {PAGE}, {README}")
 
 
 def with_tables(text: str) -> str:
@@ -93,6 +96,17 @@ def with_tables(text: str) -> str:
         if len(between.findall(text)) != 1:
             raise ValueError(f"{PAGE} must have one part between `<!-- {name} -->` and `<!-- end -->`.")
         text = between.sub(lambda found: found[1] + "\n" + written + "\n" + found[2], text)  # noqa: B023
+    return text
+
+
+def with_rows(text: str) -> str:
+    """The README with the rows of the present results."""
+    for command, written in _shipped.ROWS.items():
+        row = re.compile(rf"^\|.*\| {re.escape(command)} \|$", re.MULTILINE)
+        if len(row.findall(text)) != 1:
+            raise ValueError(f"{README} must have one row of the command {command}.")
+        anew = f"| {' | '.join([*written(), command])} |"
+        text = row.sub(lambda _: anew, text)  # noqa: B023
     return text
 
 
