@@ -11,7 +11,7 @@ import scipy.stats
 from scipy.optimize import Bounds
 
 import npax
-from npax.bayesopt import ConfidenceBound, FailedEvaluation, Optimizer, RandomSearch, minimize
+from npax.bayesopt import ConfidenceBound, FailedEvaluation, Optimizer, RandomSearch, minimize, optimizer
 from npax.bayesopt.scale import Scale
 
 
@@ -336,6 +336,31 @@ def test_a_box_far_from_zero_is_searched_like_another(shipped):
 
     near, far = searched(0.0), searched(2.0**24)
     assert np.allclose(near.func_vals, far.func_vals, rtol=1e-3)
+
+
+def test_along_a_line_a_search_looks_closer_at_the_best(shipped, monkeypatch):
+    """Forrester's function, of which the whole box shows too little."""
+    lowest, options = -6.020740055767083, {"n_init": 6, "n_iter": 12, "model": shipped, "random_state": 0}
+
+    def forrester(x):
+        return (6 * x[0] - 2) ** 2 * np.sin(12 * x[0] - 4)
+
+    closer = minimize(forrester, [(0, 1)], **options).fun - lowest
+    monkeypatch.setattr(optimizer, "NEAREST", 100)
+    assert closer < 1e-5 < minimize(forrester, [(0, 1)], **options).fun - lowest
+
+
+def test_what_lies_around_the_best_is_a_search_of_its_own(small):
+    opt = Optimizer([(-5, 10)], n_init=2, model=small, random_state=0)
+    opt.tell(np.arange(6.0)[:, None], np.arange(6.0) + 1)
+    assert opt._closer() is None, "too few"
+    with pytest.warns(FailedEvaluation):
+        opt.tell([[0.5], [0.7], [9.0]], [-1.0, np.nan, 3.0])
+    inner = opt._closer()
+    assert (inner.low, inner.high) == (-3.0, 4.0)  # as far as the seventh nearest to 0.5, the failed one among them
+    assert sorted(x.item() for x, *_ in inner._told) == [0.0, 0.5, 0.7, 1.0, 2.0, 3.0, 4.0]
+    for _ in range(2):  # of the whole, of the part
+        assert -5 <= opt.ask().item() <= 10
 
 
 def test_places_far_outside_a_narrow_box_are_refused(small):

@@ -1,5 +1,7 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
+import copy
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
@@ -28,6 +30,9 @@ REACH = (1e-4, 0.3)
 """Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
 SAME = 1e-5
 """Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
+NEAREST, SMALLEST = 7, 1e-3
+"""Evaluations that a closer look at the best takes in, at least, and half of the shortest stretch that it looks at, in
+sides of the box."""
 COARSE = 0.01
 """The same, at most, where the box is far from zero."""
 
@@ -60,6 +65,8 @@ class Optimizer:
       the model is given the worst value there.
     - Where the function varies faster along one coordinate than along another, the values say so, and the model sees
       coordinates in which it varies alike (`npax.inference.anisotropy`).
+    - Along a line every second question is put between the nearest evaluations around the lowest value: the model sees
+      them as large as the whole otherwise, and resolves more.
     - What the model foresees of each answer is compared with it, and how certain the model is taken to be follows from
       that (`record.Record`).
     - Everything is plain data: an optimizer can be pickled between questions.
@@ -110,7 +117,7 @@ class Optimizer:
         self._has_errors = False
         self._open: list[np.ndarray] = []
         self._foreseen: dict[bytes, Foreseen] = {}
-        self._record = Record()
+        self._record, self._same = Record(), SAME
         self._units: Units | None = None
         self.used = False
         """Whether the model has chosen a place yet."""
@@ -122,7 +129,7 @@ class Optimizer:
         if by_chance or known == 0 or len(self._told) + len(self._open) < self.n_init:
             place = self._design.random(1)[0]
         else:
-            place, self.used = self._most_promising(), True
+            place, self.used = self._next(), True
         x = np.clip(self.low + place * (self.high - self.low), self.low, self.high)
         if self.used:
             self._foreseen[x.tobytes()] = self._foresee(place)
@@ -242,6 +249,33 @@ class Optimizer:
         mean, std, share = map(float, _foreseen(self.surrogate, seen, jnp.asarray(units(place[None]))))
         return Foreseen(mean, std, share, scale)
 
+    def _next(self):
+        """The most promising place in the unit cube; along a line in turn of the whole, and of what lies around the
+        best: in more dimensions that gains nothing for sure, and loses where there is noise."""
+        number = len(self._told) + len(self._open)
+        closer = self._closer() if len(self.low) == 1 and number % 2 == 0 else None
+        if closer is None:
+            return self._most_promising()
+        x = closer.low + closer._most_promising() * (closer.high - closer.low)
+        return (x - self.low) / (self.high - self.low)
+
+    def _closer(self):
+        """The search between the nearest evaluations around the lowest value; None of too few."""
+        x, y = np.array([x for x, *_ in self._told]), np.array([y for _, y, _ in self._told])
+        if np.isfinite(y).sum() < NEAREST:
+            return None
+        best, side = x[np.argmin(np.where(np.isfinite(y), y, np.inf))], self.high - self.low
+        half = np.maximum(np.sort(np.abs(x - best), axis=0)[NEAREST - 1], SMALLEST * side)
+        closer = copy.copy(self)
+        closer.low, closer.high = np.maximum(best - half, self.low), np.minimum(best + half, self.high)
+        closer._told = [told for told in self._told if closer._holds(told[0])]
+        closer._open = [x for x in self._open if closer._holds(x)]
+        closer._units, closer._same = None, self._same * side / (closer.high - closer.low)
+        return closer
+
+    def _holds(self, x):
+        return bool(np.all((x >= self.low) & (x <= self.high)))
+
     def _most_promising(self):
         """The place in the unit cube that promises most, after a few rounds of candidates."""
         seen, _, units = self._seen(self._open)
@@ -264,7 +298,7 @@ class Optimizer:
     def _asked(self, places):
         """Which places in the unit cube are those of questions, open or answered."""
         asked = (np.array([x for x, *_ in self._told] + self._open) - self.low) / (self.high - self.low)
-        return np.any(np.all(np.abs(places[:, None] - asked) <= SAME, axis=2), axis=1)
+        return np.any(np.all(np.abs(places[:, None] - asked) <= self._same, axis=2), axis=1)
 
     def _around(self, centres, n):
         """Places in the unit cube near some of the centres."""
