@@ -30,11 +30,11 @@ REACH = (1e-4, 0.3)
 """Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
 SAME = 1e-5
 """Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
+COARSE = 0.01
+"""The same, at most, where the box is far from zero."""
 NEAREST, SMALLEST = 7, 1e-3
 """Evaluations that a closer look at the best takes in, at least, and half of the shortest stretch that it looks at, in
 sides of the box."""
-COARSE = 0.01
-"""The same, at most, where the box is far from zero."""
 
 
 class FailedEvaluation(UserWarning):

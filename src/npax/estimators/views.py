@@ -30,4 +30,5 @@ def in_views(
 
 
 def number_of_views(model: AbstractNeuralProcess) -> int:
+    """In how many it is asked."""
     return len(model.views) if isinstance(model, Symmetrised) else 1
