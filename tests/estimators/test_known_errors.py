@@ -229,7 +229,7 @@ def test_errors_go_with_the_rows_of_their_labels(small, arrays):
         reg.score_report(X, y, error=error[::-1])
 
 
-@pytest.mark.parametrize("known", [0.01, 0.8])
+@pytest.mark.parametrize("known", [0.0, 0.01, 0.8])
 def test_equal_errors_do_not_hinder_averaging(known):
     """A small one changes nothing, one of all of the noise leaves none for new observations; unequal ones hinder."""
     rng = np.random.default_rng(0)
@@ -241,5 +241,7 @@ def test_equal_errors_do_not_hinder_averaging(known):
     assert np.array_equal(reg.predict(places), plain.predict(places))
     (_, left), (_, all_of_it) = (one.predict(places, return_std=True) for one in (reg, plain))
     assert np.median(np.square(all_of_it) - np.square(left)) == pytest.approx(known**2, rel=0.1)
+    _, none_left = reg.fit(X, y, error=1e200).predict(places, return_std=True)
+    assert np.array_equal(none_left, reg.predict(places, return_std=True, include_noise=False)[1])
     unequal = np.where(np.arange(3000) % 2, 0.1, 0.8)
     assert npax.NeuralProcessRegressor().fit(X, y, error=unequal).averaged_ == 1

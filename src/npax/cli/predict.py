@@ -131,11 +131,12 @@ def predict(
         tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations, dated=dated)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
-        wanted = None if at is None else tables.read(at)
-        if at is None or wanted is None:
+        wanted = None
+        if at is None:
             most = np.inf if store else MOST_CELLS
             target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
+            wanted = tables.read(at)
             target = tables.with_dates(wanted, dated)
             tables.check_columns(target, x, at, dated=dated)
             tables.check_zones(given, wanted, dated)

@@ -52,11 +52,12 @@ class Seen(NamedTuple):
             return cls(system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = adapted(system, system.positions(x), y, error, of_reals)
-        if average and of_reals and tells_noise(model.likelihood):
+        alike = error is None or _about_the_same(error, y.max(axis=0) / 2 - y.min(axis=0) / 2)  # all of it at most
+        if average and alike and of_reals and tells_noise(model.likelihood):
             found = cls(system, *superobservations(system, x, y))
             if error is None:
                 return found
-            if found.noise is not None and _about_the_same(error, found.noise.std):
+            if found.noise is not None and _about_the_same(error, np.median(found.noise.std, axis=0)):
                 return found._replace(noise=found.noise.beside(error))
         return cls(system, x, y, error=error)
 
@@ -73,6 +74,6 @@ class Seen(NamedTuple):
 
 
 def _about_the_same(error, noise):
-    """Of each column."""
-    known = np.square(error)
-    return bool(np.all(np.ptp(known, axis=0) <= UNEQUAL * np.median(np.square(noise), axis=0)))
+    """Of each column, beside a `noise [dy]`; of large ones squares would overflow."""
+    low, high = error.min(axis=0), error.max(axis=0)
+    return bool(np.all(np.sqrt(high - low) * np.sqrt(high / 2 + low / 2) <= (UNEQUAL / 2) ** 0.5 * noise))

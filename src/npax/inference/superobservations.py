@@ -69,7 +69,9 @@ class Scatter:
 
     def beside(self, error: np.ndarray) -> "Scatter":
         """What is left of it beside known standard errors `[n dy]`."""
-        left = np.sqrt(np.maximum(np.square(self.std) - np.square(error).mean(axis=0), 0.0))
+        largest = error.max(axis=0)
+        known = largest * np.sqrt(np.square(error / np.where(largest > 0, largest, 1.0)).mean(axis=0))
+        left = np.sqrt(np.maximum(self.std - known, 0.0)) * np.sqrt(self.std + known)  # no squares that overflow
         return Scatter(left, self.points, self.frame, self.coordinates)
 
     def part(self, x: np.ndarray) -> "Scatter":

@@ -71,8 +71,8 @@ _TURNED = (0.0, 1.0, 1), (0.75 * np.pi, 0.85, -1), (0.25 * np.pi, 0.95, -1), (1.
 
 
 def _turn(dx, angle, used):
-    if used == 1:
-        return np.eye(dx) if np.cos(angle) > 0.5 else -np.eye(dx)
+    if used == 1:  # the same way for less than a quarter of a turn, else the other
+        return np.eye(dx) if abs(angle) < np.pi / 2 else -np.eye(dx)
     turn = np.eye(dx)
     turn[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
     return turn
