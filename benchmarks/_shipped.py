@@ -88,6 +88,24 @@ def stations() -> str:
     return table(header, rows)
 
 
+def covariates() -> str:
+    names = {
+        "zinc": "Logarithm of zinc: root of the distance to the river, elevation",
+        "rainfall": "Summer rainfall of North America: elevation",
+        "british_isles": "Temperature of the British Isles: elevation, land or not",
+        "europe": "Temperature of Europe: elevation, land or not",
+    }
+    ways = ("npax, places alone", "npax, covariates", "universal kriging, fitted")
+    found, rows = _read("covariates")["rows"], []
+    for key, name in names.items():
+        crps = [f"{found[key][way]['crps']:#.3g}" for way in (*ways, "least squares, npax on what is left")]
+        covered = " / ".join(f"{_percent(found[key][way]['coverage'])}" for way in ways[1:])
+        ours = found[key]["npax, covariates"]
+        rows.append([name, *crps, f"{covered} %", f"{ours['gain']:.1f} ± {ours['gain_error']:.1f} %"])
+    header = ["data: covariates", "CRPS, places alone", "with covariates", "universal kriging", "least squares first"]
+    return table([*header, "95 % coverage, npax / kriging", "less CRPS than kriging"], rows)
+
+
 def papers_tasks() -> str:
     names = {"rbf-1d": "GP-1D RBF", "matern-1d": "GP-1D Matern 3/2", "rbf-2d": "GP-2D RBF"}
     results, rows = _read("gp_accuracy")["results"], []
@@ -158,6 +176,21 @@ def stations_row() -> list[str]:
     ]
 
 
+def covariates_row() -> list[str]:
+    found = _read("covariates")["rows"]
+    data = [found[name] for name in ("zinc", "rainfall", "british_isles", "europe")]
+    ways = ("npax, covariates", "universal kriging, fitted", "npax, places alone")
+    crps = [", ".join(f"{row[way]['crps']:#.3g}" for row in data) for way in ways]
+    ours = [row["npax, covariates"] for row in data]
+    gains = ", ".join(f"{row['gain']:.1f} ± {row['gain_error']:.1f}" for row in ours)
+    return [
+        "With covariates (distance to a river, elevation): CRPS of zinc, rainfall, temperature of the British Isles "
+        "and of Europe",
+        f"{crps[0]} (less by {gains} %)",
+        f"{crps[1]}, universal kriging fitted to each; {crps[2]}, npax without",
+    ]
+
+
 def noise_row() -> list[str]:
     rows = [row for row in _read("noise")["rows"] if row["n"] == 4000 and row["noise"] == 1]
     above = {way: [f"{100 * (row[way] / row['best'] - 1):.0f}" for row in rows] for way in ("auto", "exact", "tiled")}
@@ -186,6 +219,7 @@ def papers_row() -> list[str]:
 ROWS = {
     "`python benchmarks/heaton.py --data heaton_satellite.npz`": satellite_row,
     "`python benchmarks/stations.py --data FOLDER`": stations_row,
+    "`python benchmarks/covariates.py --data FOLDER`": covariates_row,
     "`python benchmarks/noise.py`": noise_row,
     "`python benchmarks/gp_accuracy.py`": papers_row,
 }
@@ -199,6 +233,7 @@ def _regret(found):
 
 TABLES = {
     "stations": stations,
+    "covariates": covariates,
     "even-designs": even_designs,
     "asked-there": asked_there,
     "field-itself": field_itself,

@@ -129,17 +129,17 @@ METHODS = {
 }
 
 
-def score(data, folder, repeats) -> tuple[dict[str, np.ndarray], float]:
+def score(data, methods, folder, repeats) -> tuple[dict[str, np.ndarray], float]:
     """Of each method the scores of each repetition, `[repeats scores]`; and how many times as many stations are hidden
     as seen, where all repetitions are of the same ones, else 0."""
-    found, rng, known_before, ratio = {name: [] for name in METHODS}, np.random.default_rng(1), None, 0.0
+    found, rng, known_before, ratio = {name: [] for name in methods}, np.random.default_rng(1), None, 0.0
     for stations in data(folder, repeats):
         order = rng.permutation(len(stations.y))
         seen, hidden = np.split(order, [min(len(order) // 2, MOST)])
         known = stations._replace(places=stations.places[seen], y=stations.y[seen])
         ratio = len(hidden) / len(seen) if np.array_equal(known_before, stations.y) else 0.0
         known_before = stations.y
-        for name, method in METHODS.items():
+        for name, method in methods.items():
             started = time.monotonic()
             moments = method(known, stations.places[hidden])
             if moments is None:
@@ -149,21 +149,22 @@ def score(data, folder, repeats) -> tuple[dict[str, np.ndarray], float]:
     return {name: np.array(rows) for name, rows in found.items() if rows}, ratio
 
 
-def report(found, repeats) -> None:
-    """Means over the repetitions; of the CRPS also how much less it is than that of the Gaussian process, paired, with
-    its standard error. Halves of the same stations are not independent: there it is that of Nadeau and Bengio (2003),
-    Machine Learning 52, whose variance of a mean is (1 / repeats + hidden / seen) times that of a repetition."""
+def report(found, repeats, name, title, reference) -> None:
+    """Means over the repetitions; of the CRPS also how much less it is than that of the method `reference`, paired,
+    with its standard error. Halves of the same stations are not independent: there it is that of Nadeau and Bengio
+    (2003), Machine Learning 52, whose variance of a mean is (1 / repeats + hidden / seen) times that of a
+    repetition."""
     parts, content = [], {}
     for data, (scores, ratio) in found.items():
-        reference = scores["GP, Matern 3/2, fitted"][:, SCORES.index("crps")]
+        beside = scores[reference][:, SCORES.index("crps")]
         rows = []
-        for name, each in scores.items():
-            gain = 100 * (1 - each[:, SCORES.index("crps")] / reference)
+        for method, each in scores.items():
+            gain = 100 * (1 - each[:, SCORES.index("crps")] / beside)
             mean = dict(zip(SCORES, each.mean(axis=0), strict=True))
             mean["seconds"] = float(np.median(each[:, -1]))
             mean |= {"gain": float(gain.mean()), "gain_error": float(gain.std(ddof=1) * np.sqrt(1 / repeats + ratio))}
-            content.setdefault(data.__name__, {})[name] = mean
-            rows.append([name, *(f"{mean[column]:.3g}" for column in SCORES)])
+            content.setdefault(data.__name__, {})[method] = mean
+            rows.append([method, *(f"{mean[column]:.3g}" for column in SCORES)])
             rows[-1].append(f"{mean['gain']:.1f} ± {mean['gain_error']:.1f}")
         parts.append(f"## {data.__doc__}\n\n{table(['method', *SCORES, 'CRPS less by, %'], rows)}")
     about = circumstances()
@@ -173,8 +174,8 @@ def report(found, repeats) -> None:
     )
     body = "\n\n".join([head, *parts])
     print(body)
-    print(write_markdown("stations", "Real stations", body, about))
-    write_json("stations", {**about, "repeats": repeats, "rows": content})
+    print(write_markdown(name, title, body, about))
+    write_json(name, {**about, "repeats": repeats, "rows": content})
 
 
 def main() -> None:
@@ -182,7 +183,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="the folder of the files")
     parser.add_argument("--repeats", type=int, default=20, help="random halves, or days")
     options = parser.parse_args()
-    report({data: score(data, options.data, options.repeats) for data in DATA}, options.repeats)
+    found = {data: score(data, METHODS, options.data, options.repeats) for data in DATA}
+    report(found, options.repeats, "stations", "Real stations", "GP, Matern 3/2, fitted")
 
 
 if __name__ == "__main__":

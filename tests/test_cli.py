@@ -417,6 +417,29 @@ def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
         assert list(np.asarray(found["site"])) == ["p", "q"]
 
 
+def test_covariates_come_with_the_places(observations, weights, tmp_path):
+    table = pd.read_csv(observations)
+    rng = np.random.default_rng(1)
+    table = table.assign(elevation=rng.uniform(0, 1, len(table)), soil=rng.uniform(0, 1, len(table)))
+    table["temp"] += 3 * table.elevation
+    table.to_csv(observations, index=False)
+    points = pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0], "elevation": [0.2, 0.8], "soil": [0.1, 0.7]})
+    points.to_csv(tmp_path / "points.csv", index=False)
+    at = ("--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv")
+    result = predict(observations, weights, "--covariates", "elevation", "soil", *at)
+    assert result.exit_code == 0, result.output
+    options = {"x": ["lon", "lat"], "y": "temp", "covariates": ["elevation", "soil"], "model": str(weights)}
+    expected = npax.interpolate(table, points, **options)
+    np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")["temp_mean"], expected["temp_mean"], rtol=1e-4)
+    refused(
+        predict(observations, weights, "--covariates", "elevation", "--resolution", 1, "-o", tmp_path / "grid.nc"),
+        "--covariates must be known where values are predicted",
+    )
+    refused(predict(observations, weights, "--covariates", "slope", *at), "slope", "obs.csv")
+    points.drop(columns="soil").to_csv(tmp_path / "points.csv", index=False)
+    refused(predict(observations, weights, "--covariates", "soil", *at), "soil", "points.csv")
+
+
 def test_strategy_and_noise_are_those_of_the_library(observations, weights, tmp_path):
     pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0]}).to_csv(tmp_path / "points.csv", index=False)
     out = tmp_path / "out.csv"

@@ -47,8 +47,9 @@ def names(tmp_path, monkeypatch):
     floats = pd.DataFrame({"lon": lon, "lat": lat, "temp": 10 + np.sin(lon) + lat})
     floats.to_csv("floats.csv", index=False)
     soil = floats.rename(columns={"lon": "x", "lat": "y", "temp": "zinc"}).assign(sem=0.1)
+    soil = soil.assign(elevation=rng.random(60), river=rng.random(60))
     soil.to_csv("soil.csv", index=False)
-    soil[["x", "y"]].head(3).to_csv("points.csv", index=False)
+    soil[["x", "y", "elevation", "river"]].head(3).to_csv("points.csv", index=False)
     Path("surveys").mkdir()
     for i in range(3):
         soil[20 * i : 20 * i + 20 - i].to_csv(f"surveys/{i}.csv", index=False)
@@ -67,6 +68,7 @@ def names(tmp_path, monkeypatch):
             "X_new": X[50:],
             "y_new": y[50:],
         },
+        **{"table": soil.drop(columns=["zinc", "sem"]), "zinc": soil["zinc"]},
         **{"floats": floats, "sst": sst, "xc": x3, "yc": x3[:, :1], "xt": x3},
     }
 

@@ -32,7 +32,7 @@ def test_the_speeds_of_a_field_are_found(speeds, noise, rng):
 
 def test_the_slope_of_the_likelihood(rng):
     x, y = rng.normal(size=(3, 12, 2)), rng.normal(size=(3, 12, 2))
-    squares = np.stack([anisotropy._squares(x[..., [i]]) for i in range(2)])
+    squares = np.stack([anisotropy.squares(x[..., [i]]) for i in range(2)])
     block = squares, y, rng.uniform(size=y.shape), 0.7
     for guess in rng.normal(size=(3, 3)):
         assert (
@@ -52,7 +52,7 @@ def test_the_likelihood_is_that_of_the_differences(rng):
         return 4 * np.log(z.T @ np.linalg.solve(k, z)).item() + np.linalg.slogdet(k)[1] / 2
 
     def found(speed):
-        squares = anisotropy._squares(x)[None]
+        squares = anisotropy.squares(x)[None]
         return anisotropy._loss(np.array([speed, np.log(noise)]), squares, y, np.zeros_like(y), 1.0)[0]
 
     assert found(1.0) - found(-0.5) == pytest.approx(expected(1.0) - expected(-0.5))

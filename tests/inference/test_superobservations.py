@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 import npax
 from npax.inference import Exact, LatLon, Planar, Tiled, superobservations
-from npax.inference.anisotropy import fitted, matern12, matern32
+from npax.inference.anisotropy import Blocks, fitted, matern12, matern32
 from npax.inference.superobservations import FEWEST, groups, how_many
 from npax.metrics import crps
 
@@ -66,8 +66,8 @@ def test_a_rough_function_is_told_from_a_smooth_one_and_noise(kernel, other, rng
     x = rng.uniform(-2, 2, (800, 1))
     k = kernel(np.square(2 * (x - x.T)))[0] + 1e-3 * np.eye(800)
     y = np.linalg.cholesky(k) @ rng.normal(size=(800, 1))
-    fit = fitted(x, y, kernel)
-    assert fit.log_likelihood > fitted(x, y, other).log_likelihood
+    fit = fitted(x, y, kernel, Blocks.of(x, y))
+    assert fit.log_likelihood > fitted(x, y, other, Blocks.of(x, y)).log_likelihood
     assert np.isclose(fit.varied(np.array([0.1])), (1 - kernel(np.square([0.2]))[0].item()) / 1e-3, rtol=0.5)
 
 

@@ -32,6 +32,14 @@ def predict(
         typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False),
     ],
     y: Annotated[str, typer.Option(help="The column of the values.", show_default=False)],
+    covariates: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns that tell something of the values beside the places, such as an elevation; of --at, too.",
+            metavar="COLUMN...",
+            show_default=False,
+        ),
+    ] = None,
     error: Annotated[
         str | None,
         typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
@@ -86,6 +94,8 @@ def predict(
 
       npax predict soil.csv --x x y --y zinc --at points.csv -o zinc.parquet
 
+      npax predict soil.csv --x x y --covariates sqrt_dist elev --y zinc --at points.csv -o zinc.parquet
+
       npax predict cases.csv --x date --y rate --resolution 1 -o days.csv --plot days.png
 
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
@@ -113,6 +123,9 @@ def predict(
 
         if (at is None) == (not resolution):
             raise ValueError("Say where to predict: either --at FILE or --resolution SIZE.")
+        beside = list(covariates or [])
+        if beside and at is None:
+            raise ValueError("--covariates must be known where values are predicted: give these places by --at FILE.")
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet, .zarr), --plot PICTURE or both.")
         if output is not None:
@@ -128,7 +141,7 @@ def predict(
         dated = scaled_by_themselves(x, coords.value)
         given = tables.read(observations)
         observed = tables.with_dates(given, dated)
-        tables.check_columns(observed, [*x, y, *([] if error is None else [error])], observations, dated=dated)
+        tables.check_columns(observed, [*x, *beside, y, *([] if error is None else [error])], observations, dated=dated)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         wanted = None
@@ -138,7 +151,7 @@ def predict(
         else:
             wanted = tables.read(at)
             target = tables.with_dates(wanted, dated)
-            tables.check_columns(target, x, at, dated=dated)
+            tables.check_columns(target, [*x, *beside], at, dated=dated)
             tables.check_zones(given, wanted, dated)
             if output is not None:
                 tables.check_names(target, output)
@@ -147,10 +160,12 @@ def predict(
         from ..estimators import interpolate
 
         options = {"coords": coords.value, "model": model, "finetune": finetune, "strategy": strategy.value}
-        options |= {"error": error, "include_noise": noise, "progress": err.is_terminal}
+        options |= {"covariates": beside, "error": error, "include_noise": noise, "progress": err.is_terminal}
         try:
             if store is not None:
-                prediction = interpolate(observed, tables.as_grid(target, x), x=x, y=y, store=store, **options)
+                prediction = interpolate(
+                    observed, tables.as_grid(target, [*x, *beside]), x=x, y=y, store=store, **options
+                )
             else:
                 prediction = interpolate(observed, target, x=x, y=y, **options)
         except KeyboardInterrupt:

@@ -2,10 +2,10 @@ from typer.core import TyperCommand
 
 
 class SeveralValues(TyperCommand):
-    """A command whose `--x` and `--resolution` take several values, `--x lon lat`, as well as `--x lon --x lat`."""
+    """A command whose `--x`, `--covariates` and `--resolution` take several values: `--x a b`, or `--x a --x b`."""
 
     def parse_args(self, ctx, args):
-        for option in ("--x", "--resolution"):
+        for option in ("--x", "--covariates", "--resolution"):
             args = repeat_option(list(args), option)
         return TyperCommand.parse_args(self, ctx, args)
 

@@ -44,6 +44,7 @@ def interpolate(
     x: Hashable | Sequence[Hashable] = ("lon", "lat"),
     y: Hashable | Sequence[Hashable] | None = None,
     *,
+    covariates: Hashable | Sequence[Hashable] = (),
     error: Hashable | Sequence[Hashable] | None = None,
     coords: str = "planar",
     include_noise: bool = True,
@@ -75,6 +76,8 @@ def interpolate(
     - `y`: the name or names of what is predicted, each by itself (but for the units of coordinates, which they share),
       from the places where all of them are known (name them one by one where their gaps differ); a DataArray needs
       none.
+    - `covariates`: names of what tells something of `y` beside the places, in `observations` and `target`, such as an
+      elevation: see `NeuralProcessRegressor`. Numbers; predictions are NaN where they are.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
       is known; see `NeuralProcessRegressor.fit`.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
@@ -123,19 +126,20 @@ def interpolate(
         raise TypeError(
             "`error` is a name here: add the standard errors to `observations`, and give their column's name."
         )
-    errors = [] if error is None else _listed(error)
-    _check_names(x, ys, errors)
+    errors, covariates = [] if error is None else _listed(error), _listed(covariates)
+    _check_names(x, ys, errors, covariates)
+    columns = [*x, *covariates]
     store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*x, *ys)):
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
         )
-    reg = NeuralProcessRegressor(coords=coords, **options)
+    reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
     dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
-    table, attributes = as_table(observations, x, ys, errors)
+    table, attributes = as_table(observations, columns, ys, errors)
     refuse_other_kinds_of_time(dated, table, _of_target(target, x))
-    starts = [start_of(table[name]) if name in dated else None for name in x]
-    grid = None if is_table(target) else Grid.of(target, x, starts)
+    starts = [start_of(table[name]) if name in dated else None for name in columns]
+    grid = None if is_table(target) else Grid.of(target, columns, starts)
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
@@ -143,8 +147,8 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    table = _in_days(table, x, starts)
-    places, values = _columns(table, x, "observations"), _columns(table, ys, "observations")
+    table = _in_days(table, columns, starts)
+    places, values = _columns(table, columns, "observations"), _columns(table, ys, "observations")
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     if not is_table(observations) and reg.on_missing == "drop":
         there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
@@ -154,18 +158,18 @@ def interpolate(
         refuse_no_errors(known, values, errors, table.index[there])
     if not len(places):
         raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
-    refuse_missing(places, x, "`observations`")
+    refuse_missing(places, columns, "`observations`")
     if coords != "latlon":
         warn_of_degrees(x, places)
     first = 2 if coords == "latlon" else 0
-    warn_of_numbers_like_dates(x[first:], places[:, first:])
+    warn_of_numbers_like_dates(x[first:], places[:, first : len(x)])
     wanted = None
     if grid is None:  # before `fit`, which may take long
-        asked = with_levels(target, x)
-        require(asked.columns, x, "target")
-        wanted = _places(_in_days(asked, x, starts), x, "target")
+        asked = with_levels(target, columns)
+        require(asked.columns, columns, "target")
+        wanted = _places(_in_days(asked, columns, starts), columns, "target")
     reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)
-    reg._names = x
+    reg._names = columns
     if grid is None:
         return _at_points(reg, target, wanted, ys, include_noise)
     warn_of_noise(reg.model_.likelihood, include_noise)
@@ -187,12 +191,13 @@ def _folder(store):
     return Path(store).expanduser()
 
 
-def _check_names(x, ys, errors):
+def _check_names(x, ys, errors, covariates):
     for argument, names in (("x", x), ("y", ys)):
         if not names:
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
-    if len({*x, *ys}) < len(x) + len(ys):
-        raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}.")
+    if len({*x, *ys, *covariates}) < len(x) + len(ys) + len(covariates):
+        beside = f", covariates={covariates}" if covariates else ""
+        raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}{beside}.")
     if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys}):
         raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of `x` and `y`; got {errors}.")
 
@@ -248,7 +253,7 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
     if store is not None:
         from .store import Store
 
-        request = (predictor.model, reg.X_, reg.y_, reg.error_, reg.coords, reg.normalize)
+        request = (predictor.model, reg.X_, reg.y_, reg.error_, reg.covariates, reg.coords, reg.normalize)
         request += (reg.strategy_, reg.averaged_, reg.tile_size, include_noise)
         return Store(store, grid, variables, request).fill(
             lambda places: moments_at(predictor, places, include_noise), progress=reg.progress

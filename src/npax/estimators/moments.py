@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from ..inference import ByColumn, Exact, Tiled
+from ..inference import Predictor
 from .grid import points
 
 
-def moments_at(predictor: Exact | Tiled | ByColumn, places: np.ndarray, include_noise: bool) -> np.ndarray:
+def moments_at(predictor: Predictor, places: np.ndarray, include_noise: bool) -> np.ndarray:
     """Means and standard deviations, `[n 2 dy]`; NaN at places with a coordinate that is NaN, as swaths have them."""
     rules: dict[str, Any] = {"ensure_min_samples": 0, "ensure_all_finite": "allow-nan", "input_name": "target"}
     places = check_array(places, dtype="float64", **rules)

@@ -16,13 +16,17 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..arguments import true_or_false, whole_number
 from ..inference import (
     ByColumn,
+    Drift,
     Exact,
+    Predictor,
     Tiled,
+    WithDrift,
     choose,
     coordinates,
     grouped,
 )
 from ..inference.joint import check_joint, covariance, joint_samples
+from ..inference.surroundings import Surroundings
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_order
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -30,6 +34,7 @@ from ..models._base import check_error
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
+from .covariates import places_and_covariates, refuse_drift
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
@@ -65,6 +70,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       coordinate, by the length scales of greatest likelihood (`npax.inference.anisotropy`). With others beside the
       sphere all observations are seen together only where they lie within 90 degrees of their middle, and `"auto"`
       takes tiles elsewhere.
+    - `covariates`: columns of `X`, by number or name, that are no coordinates but tell something of `y` as well, such
+      as the elevation or the distance to a river; any number of them. `y` rises with each in proportion, by slopes that
+      are fitted (the external drift of universal kriging, `npax.inference.Drift`), and the network predicts what these
+      leave. Where effects are not linear give logarithms, squares, zeros and ones for classes.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -91,13 +100,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, that of
     the latest prediction (before the first, what it would be for as many targets as observations); `averaged_`, for
     each column of `y`, or group that the model takes, how many observations the network sees as one (1: none are);
-    `views_`, the number of views.
+    `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`.
 
-    **Shapes:** `X [n d]` with up to as many columns as the model takes (the pretrained ones 3); `y [n]` or `[n dy]`,
-    each column predicted by itself, as if the others were not there, where the model has one; but rows in which one is
-    missing are left out for all. Any finite values of `y` will do: predictions for `c y` are `c` times those for `y`,
-    for all positive `c`. Only a constant `y`, or a single one, has no scale of its own: its unit is kept, as though
-    deviations of about 1 were usual, by either strategy; `fit` warns of it.
+    **Shapes:** `X [n d]` with up to as many coordinates as the model takes (the pretrained ones 3), and covariates; `y
+    [n]` or `[n dy]`, each column predicted by itself, as if the others were not there, where the model has one; but
+    rows in which one is missing are left out for all. Any finite values of `y` will do: predictions for `c y` are `c`
+    times those for `y`, for all positive `c`. Only a constant `y`, or a single one, has no scale of its own: its unit
+    is kept, as though deviations of about 1 were usual, by either strategy; `fit` warns of it.
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.
@@ -111,11 +120,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     for a rough field, unless it is known (`error`), and fewer new observations in the plane are held: 92 % from 60
     points with noise a third of the field, 89 % with noise as strong, 94 % from 200; a tenth of the box beside them 95
     %. Intervals of the noiseless function are too narrow there likewise, and elsewhere too wide where noise is as
-    strong as the field: nearly all of them hold. Columns are features of a smooth function, not hundreds of covariates.
-    What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off
-    first, and add it to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless
-    function. Columns in another order, or `-y`, get answers that differ a little, for the network has learned such
-    symmetries, not been given them (`npax.Symmetrised` averages over some).
+    strong as the field: nearly all of them hold. Slopes on `covariates` are the same everywhere. What varies by less
+    than about a hundredth of the standard deviation of `y` is not resolved: take a strong trend off first, and add it
+    to the predictions. Intervals cover new observations; pass `include_noise=False` for the noiseless function. Columns
+    in another order, or `-y`, get answers that differ a little, for the network has learned such symmetries, not been
+    given them (`npax.Symmetrised` averages over some).
     """
 
     def __init__(
@@ -123,6 +132,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         model="gp-universal",
         *,
         coords="planar",
+        covariates=(),
         normalize=True,
         strategy="auto",
         views="auto",
@@ -133,6 +143,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     ):
         self.model = model
         self.coords = coords
+        self.covariates = covariates
         self.normalize = normalize
         self.strategy = strategy
         self.views = views
@@ -179,13 +190,22 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError("`finetune` does not hear of a known `error`: leave one of the two out.")
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=True)
-            self._check_names(X)
+            self._check_columns(X)
             self.coords_ = self.coords
             self.model_, self.finetuned_ = _model(self.model, self.normalize), None
+            if self._covariates:
+                refuse_drift(self.model_.likelihood)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
+                columns = [y - drift(X[:, self._covariates]) for y, _, drift in self._groups(X, y)]
                 self.finetuned_ = train_on_gaps(
-                    self.model_, X, y, steps=finetune, gaps=gaps, size=self.tile_size, **options
+                    self.model_,
+                    X[:, self._places],
+                    np.concatenate(columns, axis=1),
+                    steps=finetune,
+                    gaps=gaps,
+                    size=self.tile_size,
+                    **options,
                 )
                 self.model_ = self.finetuned_.model
             self._keep(X.copy(), y, error)
@@ -306,13 +326,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         warn(f"{lost}; they are left out{beside}.", DroppedRows)
         return X[finite], y[finite], None if error is None else error[finite]
 
-    def _check_names(self, X):
+    def _check_columns(self, X):
         names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]
         self._names = names
+        self._places, self._covariates = places_and_covariates(self.covariates, names, X.shape[1])
+        of_places = [names[i] for i in self._places if names]
         if self.coords == "latlon":
-            refuse_latitude_first(names)
+            refuse_latitude_first(of_places)
         else:
-            warn_of_degrees(names, X)
+            warn_of_degrees(of_places, X[:, self._places])
 
     def _check_scale(self):
         if not (self.normalize and of_real_numbers(self.model_.likelihood)):
@@ -334,7 +356,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _outside(self, X) -> np.ndarray:
         """Which places lie so far outside the observations that intervals are too narrow there, `[n]`."""
-        return self._surroundings.miss(self._system.positions(X))
+        far = self._surroundings.miss(self._system.positions(X[:, self._places]))
+        return far | self._range_of_covariates.miss(X[:, self._covariates])
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(unmasked, (X, *y))
@@ -365,13 +388,19 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_error(self.model_, error, y)
         refuse_impossible(self.model_.likelihood, columns)
         system = coordinates(self.coords_)
-        positions = system.positions(X)
-        self._surroundings, self._tile_reach, self._noise = system.surroundings(positions), np.inf, np.inf
+        places, z = X[:, self._places], X[:, self._covariates]
+        positions = system.positions(places)
+        self._surroundings, self._range_of_covariates = system.surroundings(positions), Surroundings.of(z)
+        self._tile_reach, self._noise = np.inf, np.inf
         self._in_one_view = not self.normalize or system.in_one_view(positions)
         self._system = system
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         given = {"normalize": self.normalize, "average": self.strategy == "auto"}
-        self._seen = [Seen.of(self.model_, system, X, *group, **given) for group in self._groups()]
+        groups = self._groups(X, y, error)
+        self._drifts = [drift for *_, drift in groups]
+        slopes = np.concatenate([drift.coef for drift in self._drifts])
+        self.coef_ = slopes if y.ndim == 2 else slopes[0]
+        self._seen = [Seen.of(self.model_, system, places, y - drift(z), error, **given) for y, error, drift in groups]
         self.averaged_ = np.array([seen.number for seen in self._seen])
         number, name = max(len(seen.x) for seen in self._seen), self.model if self.normalize else None
         of_task = {"observations": number, "columns": positions.shape[1]}
@@ -383,15 +412,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._predictor(len(X))
         return self
 
-    def _groups(self):
-        """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""
-        columns = len(self.y_), -1
-        values = grouped(self.model_, self.y_.reshape(columns))
-        if self.error_ is None:
-            return [(y, None) for y in values]
-        return list(zip(values, grouped(self.model_, self.error_.reshape(columns)), strict=True))
+    def _groups(self, X, y, error=None):
+        """The columns of `y` that the model takes together, `[n dy]`, their known errors, if any, and their drifts."""
+        values = grouped(self.model_, y.reshape(len(y), -1))
+        errors = [None] * len(values) if error is None else grouped(self.model_, error.reshape(len(y), -1))
+        system = coordinates(self.coords_)
+        places, z = X[:, self._places], X[:, self._covariates]
+        return [(*of_y, Drift(system, places, z, *of_y)) for of_y in zip(values, errors, strict=True)]
 
-    def _predictor(self, nt) -> Exact | Tiled | ByColumn:
+    def _predictor(self, nt) -> Predictor:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
         strategy = self.strategy
         if strategy == "auto":
@@ -406,6 +435,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 kind(self._network, seen.x, seen.y, seen.system, error=seen.error, noise=seen.noise, **options)
                 for seen in self._seen
             ]
+            if self._covariates:
+                columns = self._places, self._covariates
+                each = [WithDrift(*of_field, *columns) for of_field in zip(each, self._drifts, strict=True)]
             self._predictors[strategy] = each[0] if len(each) == 1 else ByColumn(each)
         return self._predictors[strategy]
 

@@ -46,6 +46,8 @@ NUGGET = 1e-6
 """The least variance of noise, beside that of the function."""
 STEP = 1 / 16
 """What logarithms are rounded to: a sixteenth does not matter, and rounding errors of the observations shall not."""
+MOST_ERROR = 1e6
+"""The largest known standard error."""
 CONSTANT = 1e-9
 """The range of a column that is constant but for rounding errors."""
 FEWEST = 5
@@ -91,15 +93,15 @@ def relative_speeds(
     some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
     points, values = points[some], values[some]
     together = turned(points)
-    known = np.zeros_like(values) if error is None else np.minimum(error[some], 1e6)
+    known = np.zeros_like(values) if error is None else np.minimum(error[some], MOST_ERROR)
     size, centres, weight = _centres(rng, n, len(points), BLOCKS)
 
     def near(logarithms):
         scaled = together * (np.exp(logarithms) @ member)
         seen = _blocks(scaled, scaled[centres], size)
         block = turned(points[seen])
-        squares = np.stack([_squares(block[..., list(columns)]) for columns in groups])
-        return squares, values[seen], np.square(known[seen]), weight
+        apart = np.stack([squares(block[..., list(columns)]) for columns in groups])
+        return apart, values[seen], np.square(known[seen]), weight
 
     block = near(np.zeros(len(groups)))
     guess = _likeliest(_likeliest_anywhere(_thinned(block), len(groups)), block)
@@ -141,15 +143,29 @@ class Fit(NamedTuple):
         return (1 - self.kernel(np.square(self.speed * distance))[0]) / self.noise
 
 
-def fitted(points: np.ndarray, values: np.ndarray, kernel: Kernel) -> Fit:
-    """The greatest likelihood (`relative_speeds`) of `values [n dy]` that vary alike along all coordinates of `points
-    [n d]`. **Cost:** 0.02 to 0.2 s on a CPU core."""
-    n, rng = len(points), np.random.default_rng(0)
-    some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
-    points, values = points[some], values[some]
-    size, centres, weight = _centres(rng, n, len(points), FEW_BLOCKS)
-    seen = _blocks(points, points[centres], size)
-    block = _squares(points[seen])[None], values[seen], np.zeros_like(values[seen]), weight
+class Blocks(NamedTuple):
+    """Blocks of neighbours, `seen [blocks m]`: their rows, and the weight of the likelihood of each."""
+
+    seen: np.ndarray
+    weight: float
+
+    @classmethod
+    def of(cls, points: np.ndarray, values: np.ndarray) -> "Blocks":
+        """The same whatever the order of `points [n d]` and `values [n dy]`."""
+        n, rng = len(points), np.random.default_rng(0)
+        some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
+        size, centres, weight = _centres(rng, n, len(some), FEW_BLOCKS)
+        return cls(some[_blocks(points[some], points[some[centres]], size)], weight)
+
+
+def fitted(
+    points: np.ndarray, values: np.ndarray, kernel: Kernel, blocks: Blocks, error: np.ndarray | None = None
+) -> Fit:
+    """The greatest likelihood (`relative_speeds`) of `values [n dy]`, and their known standard errors if any, that vary
+    alike along all coordinates of `points [n d]`. **Cost:** 0.02 to 0.2 s on a CPU core."""
+    seen, weight = blocks
+    known = np.zeros_like(values[seen]) if error is None else np.square(np.minimum(error[seen], MOST_ERROR))
+    block = squares(points[seen])[None], values[seen], known, weight
     starts = [np.array([speed, np.log(noise)]) for speed, noise in STARTS]
     from_each = [  # the slow, and the fast, which may be noise
         min(part, key=lambda start: _loss(start, *block, kernel)[0]) for part in np.array_split(starts, FOLLOWED)
@@ -170,9 +186,9 @@ def _centres(rng, n, of, most):
 
 def _thinned(block):
     """Some of the blocks, of each kind, where there are many."""
-    squares, values, known, weight = block
+    apart, values, known, weight = block
     step = max(len(values) // SEARCHED, 1)
-    return squares[:, ::step], values[::step], known[::step], weight
+    return apart[:, ::step], values[::step], known[::step], weight
 
 
 def _likeliest_anywhere(block, groups):
@@ -237,28 +253,26 @@ def _apart(guess):
     return np.clip(guess[:-1] - guess[:-1].mean(), -LARGEST, LARGEST)
 
 
-def _squares(x):
-    """Squared distances within each block, `[blocks m m]`."""
+def squares(x: np.ndarray) -> np.ndarray:
+    """Squared distances within each block `[blocks m d]`: `[blocks m m]`."""
     return np.square(x[:, :, None] - x[:, None]).sum(axis=-1)
 
 
-def _loss(guess, squares, values, known, weight, kernel: Kernel = matern32):
+def _loss(guess, apart, values, known, weight, kernel: Kernel = matern32):
     """The negative logarithm of the likelihood and the prior, and its gradient in `guess`: logarithms of the speeds of
     each group and of the variance of the noise. Blocks in which nothing varies (no rain, no cases) say nothing: their
     likelihood has no bound.
 
-    `squares [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as these."""
+    Squared distances, `apart [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as
+    these."""
     speeds, noise = guess[:-1], np.exp(guess[-1])
-    weighted = np.exp(2 * speeds)[:, None, None, None] * squares
+    weighted = np.exp(2 * speeds)[:, None, None, None] * apart
     (k, slope), (m, dy) = kernel(weighted.sum(axis=0)), values.shape[1:]
     total, slopes = 0.0, np.zeros_like(guess)
     for y, beside in zip(np.moveaxis(values, 2, 0), np.moveaxis(known, 2, 0), strict=True):
         varied = np.ptp(y, axis=1) > 1e-9 * np.ptp(y)
         y, matrix = y[varied], (k + (noise + NUGGET + beside)[..., None] * np.eye(m))[varied]
-        inverse = np.linalg.inv(matrix)
-        of_one = inverse.sum(axis=2)
-        one = of_one.sum(axis=1)
-        p = inverse - of_one[:, :, None] * of_one[:, None] / one[:, None, None]
+        p, one = without_mean(matrix)
         py = np.einsum("bij,bj->bi", p, y)
         rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
         total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
@@ -269,6 +283,15 @@ def _loss(guess, squares, values, known, weight, kernel: Kernel = matern32):
     slopes = weight * slopes / dy
     slopes[:-1] += of_prior
     return weight * total / dy + prior, slopes
+
+
+def without_mean(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Of covariances $K$ `[blocks m m]` the matrices $P = K^{-1} - K^{-1} 1 1^\top K^{-1} / 1^\top K^{-1} 1$, for
+    which values and values plus a number are one, and the denominators `[blocks]`."""
+    inverse = np.linalg.inv(matrix)
+    of_one = inverse.sum(axis=2)
+    one = of_one.sum(axis=1)
+    return inverse - of_one[:, :, None] * of_one[:, None] / one[:, None, None], one
 
 
 def _prior(apart):

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from .drift import WithDrift
 from .predict import Exact, Prediction, side_by_side
 from .tile import Tiled
 
@@ -16,7 +17,7 @@ class ByColumn:
     and tiles, of its own, and a column is answered as if the others were not there.
     """
 
-    def __init__(self, each: Sequence[Exact | Tiled]):
+    def __init__(self, each: Sequence[Exact | Tiled | WithDrift]):
         self.each = each
 
     def __call__(self, x: np.ndarray) -> Prediction:
@@ -30,8 +31,8 @@ class ByColumn:
         """The same with another model (`Tiled.of`)."""
         return ByColumn([predictor.of(model) for predictor in self._tiled()])
 
-    def _tiled(self) -> list[Tiled]:
-        tiled = [predictor for predictor in self.each if isinstance(predictor, Tiled)]
+    def _tiled(self) -> list[Tiled | WithDrift]:
+        tiled = [predictor for predictor in self.each if not isinstance(predictor, Exact)]
         assert len(tiled) == len(self.each)  # only tiles have parts
         return tiled
 
@@ -56,10 +57,13 @@ class ByColumn:
         for predictor in self.each:
             predictor.progress = shown
 
-    def split(self, prediction: Prediction) -> Iterator[tuple[Exact | Tiled, Prediction]]:
+    def split(self, prediction: Prediction) -> Iterator[tuple[Exact | Tiled | WithDrift, Prediction]]:
         """Each predictor and its columns of a prediction."""
         start = 0
         for predictor in self.each:
             end = start + predictor.dy
             yield predictor, Prediction(*(a[:, start:end] for a in prediction))
             start = end
+
+
+Predictor = Exact | Tiled | WithDrift | ByColumn

@@ -13,10 +13,11 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .autoregressive import followed_by_none, sample
 from .buckets import bucket, pad
-from .by_column import ByColumn
+from .by_column import ByColumn, Predictor
+from .drift import WithDrift
 from .frames import HALF_SPAN
 from .grids import wide_enough
-from .predict import Exact, Prediction, moments, to_model
+from .predict import Prediction, moments, to_model
 from .tile import Tiled
 
 LARGEST = 1000
@@ -26,7 +27,7 @@ REACH = 1.1
 
 
 def covariance(
-    predictor: Exact | Tiled | ByColumn, x: np.ndarray, prediction: Prediction, *, include_noise: bool = True
+    predictor: Predictor, x: np.ndarray, prediction: Prediction, *, include_noise: bool = True
 ) -> np.ndarray:
     r"""Joint covariance of the targets, `[n n dy]`, with the predicted variances on its diagonal.
 
@@ -49,6 +50,10 @@ def covariance(
     **Raises** `ValueError` for more than 1,000 targets.
     """
     check_joint(len(x))
+    if isinstance(predictor, WithDrift):
+        places, doubt = x[:, predictor.places], predictor.doubt(x)
+        among = covariance(predictor.field, places, predictor.field(places), include_noise=include_noise)
+        return among + np.einsum("ipc,jpc->ijc", doubt, doubt)
     if isinstance(predictor, ByColumn):
         each = predictor.split(prediction)
         return np.concatenate([covariance(p, x, own, include_noise=include_noise) for p, own in each], axis=-1)
@@ -93,9 +98,7 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     return np.stack(columns, axis=-1) if n else responses
 
 
-def joint_samples(
-    predictor: Exact | Tiled | ByColumn, x: np.ndarray, n: int, key, *, include_noise: bool = True
-) -> np.ndarray:
+def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_noise: bool = True) -> np.ndarray:
     """Joint samples `[n nt dy]`: from an exact predictor the model's own where it has any, else autoregressive
     (`npax.sample`); from a tiled one Gaussian, by `covariance`.
 
@@ -103,6 +106,11 @@ def joint_samples(
     `covariance`. The predictor's `progress` shows a bar.
     """
     whole_number(1, n_samples=n)
+    if isinstance(predictor, WithDrift):
+        rest = joint_samples(predictor.field, x[:, predictor.places], n, key, include_noise=include_noise)
+        doubt = predictor.doubt(x)
+        slopes = np.asarray(jr.normal(jr.fold_in(key, 2), (n, *doubt.shape[1:])), np.float64)
+        return rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
     if isinstance(predictor, ByColumn):
         each = zip(predictor.each, jr.split(key, len(predictor.each)), strict=True)
         return np.concatenate([joint_samples(p, x, n, own, include_noise=include_noise) for p, own in each], axis=-1)

@@ -214,7 +214,7 @@ def to_model(model: AbstractNeuralProcess, positions: np.ndarray) -> np.ndarray:
     if positions.shape[-1] > model.dx:
         raise ValueError(
             f"The model takes up to {model.dx} coordinates, got {positions.shape[-1]} columns in `x`. "
-            "Choose fewer columns, or train a model with a larger `dx`."
+            "Choose fewer columns, make some of them `covariates`, or train a model with a larger `dx`."
         )
     return pad(np.clip(positions, -FAR, FAR).astype(np.float32), model.dx, axis=-1)
 

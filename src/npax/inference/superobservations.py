@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import softmax
 
-from .anisotropy import Fit, fitted, matern12, matern32
+from .anisotropy import Blocks, Fit, fitted, matern12, matern32
 from .frames import AbstractFrame
 from .normalise import AbstractCoordinates
 from .standardise import Standardiser
@@ -148,7 +148,8 @@ def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
     n, number = len(np.unique(points, axis=0)), 1
     if n < 2 * FEWEST or not np.ptp(values, axis=0).any():
         return 1, None
-    fits = [fitted(points, values, kernel) for kernel in (matern12, matern32)]
+    blocks = Blocks.of(points, values)
+    fits = [fitted(points, values, kernel, blocks) for kernel in (matern12, matern32)]
     likely = softmax([fit.log_likelihood for fit in fits])
     best = max(fits, key=lambda fit: fit.log_likelihood)
     if best.gained < SEEN:

@@ -1,0 +1,50 @@
+"""Which columns are covariates."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from operator import index
+from typing import Any
+
+from ..likelihoods import AbstractLikelihood, of_real_numbers
+from .grid import require
+
+
+def places_and_covariates(covariates: Any, names: Sequence[Hashable], d: int) -> tuple[list[int], list[int]]:
+    """The columns of coordinates and those of `covariates`, which are numbers of columns, or some of their `names`.
+
+    **Raises** `ValueError` for columns that are not there, named twice, or all of them; `TypeError` for no list of any.
+    """
+    chosen = [_column(name, names, d) for name in _listed(covariates)]
+    if len({*chosen}) < len(chosen):
+        raise ValueError(f"`covariates` must name every column once, got {covariates!r}.")
+    places = [i for i in range(d) if i not in chosen]
+    if chosen and not places:
+        raise ValueError(f"`covariates` must leave a column of coordinates, got {covariates!r} of {d} in all.")
+    return places, chosen
+
+
+def _listed(covariates):
+    if isinstance(covariates, str) or not isinstance(covariates, Iterable):
+        raise TypeError(f"`covariates` must be a list of columns, by number or name, such as [2]; got {covariates!r}.")
+    return list(covariates)
+
+
+def _column(name, names, d):
+    if isinstance(name, str):
+        require(names, [name], "X")
+        return list(names).index(name)
+    try:
+        column = index(name)
+    except TypeError as error:
+        raise TypeError(f"`covariates` must be numbers or names of columns, got {name!r} among them.") from error
+    if not -d <= column < d:
+        raise ValueError(f"`covariates` must be columns of `X`, 0 to {d - 1}; got {column}.")
+    return column % d
+
+
+def refuse_drift(likelihood: AbstractLikelihood) -> None:
+    """**Raises** `ValueError` for one that does not predict all real numbers."""
+    if not of_real_numbers(likelihood):
+        raise ValueError(
+            f"What `covariates` say is added to `y`, and {type(likelihood).__name__}, the likelihood of the model, is "
+            "not of any real number: leave them out, or make them coordinates."
+        )

@@ -1,0 +1,140 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.linear_model import LinearRegression
+
+from npax.inference import Drift, Planar
+
+
+def matern32(distance):
+    r = np.sqrt(3) * distance
+    return (1 + r) * np.exp(-r)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(3)
+
+
+def drawn(rng, n, noise=0.2, length=1.0):
+    """Places, a rough field at them with noise, and the covariance of both."""
+    x = rng.uniform(-2, 2, (n, 2))
+    covariance = matern32(cdist(x, x) / length) + noise**2 * np.eye(n)
+    return x, np.linalg.cholesky(covariance) @ rng.normal(size=n), covariance
+
+
+def slopes(x, z, y, error=None):
+    z, y = z.reshape(len(x), -1), y.reshape(len(x), -1)
+    return Drift(Planar(isotropic=True), x, z, y, error).coef
+
+
+@pytest.mark.parametrize("n", [40, 200, 1000])
+def test_slopes_are_those_of_generalised_least_squares(n, rng):
+    """With the covariance that is known here, and well within its standard errors."""
+    x, field, covariance = drawn(rng, n)
+    z = np.column_stack([rng.normal(size=n), x[:, 0] + 0.5 * rng.normal(size=n)])
+    y = 5 + field + z @ [1.5, -0.7]
+    design = np.column_stack([np.ones(n), z])
+    information = design.T @ np.linalg.solve(covariance, design)
+    expected = np.linalg.solve(information, design.T @ np.linalg.solve(covariance, y))[1:]
+    errors = np.sqrt(np.diag(np.linalg.inv(information)))[1:]
+    assert np.all(np.abs(slopes(x, z, y)[0] - expected) < 0.8 * errors)
+
+
+def test_what_the_field_has_is_not_taken_for_the_covariates(rng):
+    """A covariate that rises to the east, as the field happens to: least squares takes one for the other."""
+    field = 0.0
+    while np.abs(np.corrcoef(field, x[:, 0])[0, 1] if np.ndim(field) else 0.0) < 0.7:
+        x, field, _ = drawn(rng, 300, length=3.0)
+    z = x[:, 0] + 0.4 * rng.normal(size=300)
+    y = field + z
+    ordinary = LinearRegression().fit(z[:, None], y).coef_[0]
+    assert abs(ordinary - 1) > 0.25
+    assert abs(slopes(x, z, y).item() - 1) < 0.1
+
+
+def test_units_and_origins_do_not_matter(rng):
+    x, field, _ = drawn(rng, 120)
+    z = rng.normal(size=(120, 2))
+    y = field + z @ [1.0, 0.5]
+    plain = slopes(x, z, y)
+    moved = slopes(1e5 + 1e3 * x, 7 + z * [1e-6, 1e4], 1e8 + 1e5 * y)
+    assert np.allclose(moved, plain * 1e5 / [1e-6, 1e4], rtol=1e-3)
+    order = rng.permutation(120)
+    assert np.allclose(slopes(x[order], z[order], y[order]), plain, rtol=1e-9)
+
+
+def test_each_column_has_slopes_of_its_own(rng):
+    x, field, _ = drawn(rng, 100)
+    z = rng.normal(size=(100, 2))
+    y = np.column_stack([field + z[:, 0], 3 * field - z[:, 1]])
+    assert np.allclose(slopes(x, z, y), [[1, 0], [0, -1]], atol=0.2)
+
+
+def test_what_is_known_to_be_wrong_hardly_counts(rng):
+    x, field, _ = drawn(rng, 200)
+    z, bad = rng.normal(size=200), rng.random(200) < 0.5
+    error = np.where(bad, 20.0, 0.0)
+    y = field + z + np.where(bad, -10 * z + 10 * rng.normal(size=200), 0.0)
+    told, untold = slopes(x, z, y, error[:, None]).item(), slopes(x, z, y).item()
+    assert abs(told - 1) < 0.15 and abs(untold - 1) > 0.5
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 60])
+def test_covariates_and_values_that_say_nothing_are_finite(n, rng):
+    x, z, y = rng.normal(size=(n, 2)), rng.normal(size=n), rng.normal(size=n)
+    constant = np.full(n, 3.0)
+    assert slopes(x, constant, y).item() == 0.0
+    assert slopes(x, z, constant).item() == 0.0
+    twice = slopes(x, np.column_stack([z, z]), y)
+    assert np.isfinite(twice).all() and np.allclose(twice[:, 0], twice[:, 1])
+    assert np.isfinite(slopes(x * 0.0, z, y)).all() and np.isfinite(slopes(x, z, 2 * z)).all()
+    assert np.isfinite(slopes(x, 1e200 * z, 1e-200 * y)).all()
+
+
+def test_the_drift_is_that_of_its_slopes(rng):
+    x, field, _ = drawn(rng, 60)
+    z = 10 + rng.normal(size=(60, 2))
+    drift = Drift(Planar(), x, z, np.column_stack([field + z[:, 0], field]))
+    at = rng.normal(size=(7, 2))
+    assert np.allclose(drift(at), (at - z.mean(axis=0)) @ drift.coef.T)
+
+
+def test_the_doubt_is_what_a_gaussian_process_has_beside_one_that_knows_the_slopes(rng):
+    """With the kernel that was fitted: universal kriging's variance less that of simple kriging with a known mean."""
+    x, field, _ = drawn(rng, 50)
+    z, at, z_at = rng.normal(size=(50, 2)), rng.uniform(-2, 2, (20, 2)), rng.normal(size=(20, 2))
+    drift = Drift(Planar(isotropic=True), x, z, (field + z @ [1.0, -1.0])[:, None])
+    (column,) = drift.each
+    fit, points = column.expected.fit, column.expected.points
+    kernel = lambda a, b: fit.kernel(fit.speed**2 * cdist(a, b, "sqeuclidean"))[0]  # noqa: E731
+    near = kernel(column.expected.frame(at), points)
+    covariance = kernel(points, points) + (fit.noise + 1e-6) * np.eye(50)
+    of_z = lambda z: drift.of_z(z)  # noqa: E731
+
+    def variance(design, design_at, prior):
+        """Of the mean: a flat prior on the first column, unit ones (in `prior`) on the others."""
+        solved = np.linalg.solve(covariance, design)
+        information = design.T @ solved + np.diag(prior)
+        beyond = design_at - near @ solved
+        return np.einsum("ip,pq,iq->i", beyond, np.linalg.inv(information), beyond)
+
+    rest = (drift.of_y(field[:, None] + z @ [[1.0], [-1.0]]) - of_z(z) @ drift.slopes)[:, 0]
+    one, one_at = np.ones((50, 1)), np.ones((20, 1))
+    solved = np.linalg.solve(covariance, np.column_stack([one, rest]))
+    scale = rest @ (solved[:, 1] - solved[:, 0] * (solved[:, 1].sum() / solved[:, 0].sum())) / 47
+    both = variance(np.column_stack([one, of_z(z)]), np.column_stack([one_at, of_z(z_at)]), [0, scale, scale])
+    alone = variance(one, one_at, [0])
+    found = np.square(drift.doubt(at, z_at) / drift.of_y.std).sum(axis=1)[:, 0]
+    assert np.allclose(found, scale * (both - alone), rtol=0.1)
+
+
+def test_little_doubt_where_covariates_are_as_expected_and_none_of_many(rng):
+    x, field, _ = drawn(rng, 60)
+    z = np.sin(x[:, :1]) + 0.01 * rng.normal(size=(60, 1))
+    drift = Drift(Planar(), x, z, (field + z[:, 0])[:, None])
+    near, off = (np.abs(drift.doubt(x, z + move)).mean() for move in (0.0, 1.0))
+    assert near < 0.2 * off
+    many, field, _ = drawn(rng, 1100)
+    z = rng.normal(size=(1100, 1))
+    assert not Drift(Planar(), many, z, (field + z[:, 0])[:, None]).doubt(many, z).any()
