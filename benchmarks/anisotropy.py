@@ -17,8 +17,7 @@ import warnings
 
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
-from scipy.linalg import cho_factor, cho_solve, cholesky
-from scipy.spatial.distance import cdist
+from _truth import best_answer, draw, matern32
 
 from npax.demo.argo import split
 from npax.inference import Exact, LatLon, Planar, Tiled
@@ -94,13 +93,10 @@ def _scored(model, rng, x, seen, noise, system):
     """CRPS of a field with unit length scales at places `seen [n + TARGETS p]`: the best, then pairs of `Exact` (NaN on
     the globe in time) and `Tiled`, with units found and each coordinate scaled by itself."""
     n = len(x) - TARGETS
-    k = _matern(cdist(seen, seen))
-    field = cholesky(k + 1e-8 * np.eye(len(k)), lower=True) @ rng.normal(size=len(k))
+    k = matern32(seen)
+    field = draw(rng, k)
     y, truth = field[:n] + noise * rng.normal(size=n), field[n:]
-    known = cho_factor(k[:n, :n] + noise**2 * np.eye(n))
-    across = k[n:, :n]
-    variance = 1 - np.einsum("ij,ji->i", across, cho_solve(known, across.T))
-    scores = [score_report(truth, across @ cho_solve(known, y), np.sqrt(np.maximum(variance, 1e-12)))["crps"]]
+    scores = [score_report(truth, *best_answer(k, y, noise))["crps"]]
     for way in (system, _each_by_itself(system, x[:n])):
         for kind in (Exact, Tiled):
             if kind is Exact and isinstance(system, LatLon) and x.shape[1] > 2:
@@ -109,10 +105,6 @@ def _scored(model, rng, x, seen, noise, system):
             found = kind(model, x[:n], y[:, None], way)(x[n:])
             scores.append(score_report(truth, found.mean[:, 0], found.std(include_noise=False)[:, 0])["crps"])
     return scores
-
-
-def _matern(r):
-    return (1 + np.sqrt(3) * r) * np.exp(-np.sqrt(3) * r)
 
 
 def _each_by_itself(system, x):

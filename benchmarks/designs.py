@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
-from scipy.spatial.distance import cdist
+from _truth import best_answer, draw, matern32
 
 import npax
 from npax.metrics import score_report
@@ -155,8 +155,8 @@ def score(model: str, design: Design, scale: float, noise: float, seed: int) -> 
     rng = np.random.default_rng(seed)
     x = design.draw(rng)
     xt = design.targets(rng, x)
-    k = kernel(np.concatenate([x, xt])[:, : design.columns], scale)
-    function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
+    k = matern32(np.concatenate([x, xt])[:, : design.columns], scale)
+    function = draw(rng, k)
     y = function + noise * rng.normal(size=len(k))
     n = len(x)
     best = best_answer(k, y[:n], noise, design.include_noise)
@@ -167,25 +167,12 @@ def score(model: str, design: Design, scale: float, noise: float, seed: int) -> 
     return [[report[name] for name in ("crps", "coverage", "rmse")] for report in reports]
 
 
-def best_answer(k: np.ndarray, y: np.ndarray, noise: float, include_noise: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of the process that knows `k`, the covariances of all places, and the noise."""
-    n = len(y)
-    weights = np.linalg.solve(k[:n, :n] + noise**2 * np.eye(n), k[:n, n:])
-    variance = np.maximum(1 - np.sum(weights * k[:n, n:], axis=0), 0.0)
-    return y @ weights, np.sqrt(variance + include_noise * noise**2 + 1e-12)
-
-
 def summary(scores: np.ndarray) -> dict[str, float]:
     """Means of `[fields predictors scores]`, and the standard error of how much CRPS is lost."""
     (_, coverage, rmse), (_, best_coverage, best_rmse) = scores.mean(axis=0).tolist()
     above = scores[:, 0, 0] / scores[:, 1, 0] - 1
     found = {"coverage": coverage, "best_coverage": best_coverage, "rmse": rmse, "best_rmse": best_rmse}
     return {**found, "above": above.mean().item(), "above_error": above.std(ddof=1).item() / len(above) ** 0.5}
-
-
-def kernel(x: np.ndarray, scale: float) -> np.ndarray:
-    r = np.sqrt(3) * cdist(x, x) / scale
-    return (1 + r) * np.exp(-r)
 
 
 def _text(rows) -> str:

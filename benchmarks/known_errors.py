@@ -15,7 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
-from designs import kernel, options_of
+from _truth import best_answer, draw, matern32
+from designs import options_of
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
@@ -49,22 +50,22 @@ ERRORS: tuple[Callable, ...] = (averages, two_instruments, equal)
 def main() -> None:
     options = options_of(__doc__)
     rows = []
-    for draw in ERRORS:
+    for errors in ERRORS:
         for n, d in SIZES:
-            found = np.array([score(options.model, draw, n, d, seed) for seed in range(options.fields)])
-            rows.append({"errors": draw.__doc__, "n": n, "d": d, **summary(found)})
+            found = np.array([score(options.model, errors, n, d, seed) for seed in range(options.fields)])
+            rows.append({"errors": errors.__doc__, "n": n, "d": d, **summary(found)})
             print(rows[-1], flush=True)
             about = {**circumstances(), "model": options.model, "fields": options.fields}
             write_json("known_errors", {**about, "rows": rows})
             write_markdown("known_errors", "Observations whose noise is known", _text(rows), about)
 
 
-def score(model: str, draw: Callable, n: int, d: int, seed: int) -> list[list[float]]:
+def score(model: str, errors: Callable, n: int, d: int, seed: int) -> list[list[float]]:
     """CRPS, coverage of 95 % intervals and seconds of each method and of the process that knows."""
     rng = np.random.default_rng(seed)
-    x, xt, error = rng.uniform(size=(n, d)), rng.uniform(size=(TARGETS, d)), draw(rng, n)
-    k = kernel(np.concatenate([x, xt]), SCALE)
-    function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
+    x, xt, error = rng.uniform(size=(n, d)), rng.uniform(size=(TARGETS, d)), errors(rng, n)
+    k = matern32(np.concatenate([x, xt]), SCALE)
+    function = draw(rng, k)
     y = function[:n] + error * rng.normal(size=n)
     answers = [_timed(ours, model, x, y, e, xt) for e in (error, None)]
     answers += [_timed(fitted, x, y, e, xt) for e in (error, None)]
@@ -104,12 +105,6 @@ def fitted(x, y, error, xt):
         unit = gp._y_train_std
         std = np.sqrt(np.maximum(np.square(std) - gp.kernel_.k2.noise_level * unit**2, 1e-12))
     return mean, std
-
-
-def best_answer(k, y, error):
-    n = len(y)
-    weights = np.linalg.solve(k[:n, :n] + np.diag(np.square(error)), k[:n, n:])
-    return y @ weights, np.sqrt(np.maximum(1 - np.sum(weights * k[:n, n:], axis=0), 1e-12))
 
 
 def summary(found: np.ndarray) -> dict:

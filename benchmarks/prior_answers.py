@@ -18,7 +18,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from _report import circumstances, table, write_json, write_markdown
-from designs import anywhere, at_observations, best_answer, kernel
+from _truth import best_answer, draw, matern32
+from designs import anywhere, at_observations
 from scipy.linalg import cholesky, solve_triangular
 
 import npax
@@ -77,8 +78,8 @@ def _asked(question, options, seed):
     rng = np.random.default_rng(seed)
     x = rng.uniform(size=(question.n, question.d))
     xt = (at_observations if question.there else anywhere)(rng, x)
-    k = kernel(np.concatenate([x, xt]), SCALE)
-    function = np.linalg.cholesky(k + 1e-8 * np.eye(len(k))) @ rng.normal(size=len(k))
+    k = matern32(np.concatenate([x, xt]), SCALE)
+    function = draw(rng, k)
     y = function + question.noise * rng.normal(size=len(k))
     n, new = question.n, question.there
     truth = (y if new else function)[n:]

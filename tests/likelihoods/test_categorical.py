@@ -12,7 +12,7 @@ import scipy.stats
 from laws import TINY, finite, normal, rotary
 
 import npax
-from npax.inference import Exact, Lattice, Planar, Tiled
+from npax.inference import Exact, Planar, Tiled
 from npax.likelihoods import Categorical, OneHotCategorical, marginals, mixture, noiseless
 
 
@@ -114,7 +114,7 @@ def classes():
 def test_predictions_are_probabilities_in_the_units_of_classes(classes):
     """One-hot values are not standardised: the model answers as it does to raw values."""
     model, x, y, xt = classes
-    found = Exact(model, x, y, Lattice())(xt)
+    found = Exact(model, x, y, Planar(scaled=False))(xt)
     direct = eqx.filter_jit(lambda model, *data: model(*data).mean)(model, *(a.astype(np.float32) for a in (x, y, xt)))
     mean = np.asarray(found.mean)
     np.testing.assert_allclose(mean, direct, atol=1e-5)
@@ -126,9 +126,12 @@ def test_predictions_are_probabilities_in_the_units_of_classes(classes):
 def test_tiles_that_see_all_of_a_lattice_answer_as_one(classes):
     model, x, y, xt = classes
     moved = np.array([100.0, -50.0])  # nothing is scaled, and the model sees differences only
-    whole, tiled = Exact(model, x, y, Lattice())(xt), Tiled(model, x + moved, y, Lattice(), size=64)(xt + moved)
+    whole, tiled = (
+        Exact(model, x, y, Planar(scaled=False))(xt),
+        Tiled(model, x + moved, y, Planar(scaled=False), size=64)(xt + moved),
+    )
     np.testing.assert_allclose(tiled.mean, whole.mean, atol=1e-5)
-    few = Tiled(model, x, y, Lattice(), size=16)(xt).mean
+    few = Tiled(model, x, y, Planar(scaled=False), size=16)(xt).mean
     np.testing.assert_allclose(few.sum(axis=1), 1, atol=1e-5)
     assert np.abs(few - whole.mean).max() > 1e-4
 

@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import constraints
 
-from ..inference import Lattice, Tiled
+from ..inference import Planar, Tiled
 from ..inference.grids import wide_enough
 from ..likelihoods import Categorical, OneHotCategorical, marginals, noiseless
 from ..models import AbstractNeuralProcess
@@ -149,7 +149,7 @@ def _score_tiled(model, batch):
         seen, asked = task.mask_c, task.mask_t
         xc, yc, xt, yt = task.xc[seen], task.yc[seen], task.xt[asked], jnp.asarray(task.yt[asked])
         error = None if task.error_c is None else task.error_c[seen]
-        tiled = Tiled(model, xc.astype(float), yc.astype(float), Lattice(), error=error, size=TILE)
+        tiled = Tiled(model, xc.astype(float), yc.astype(float), Planar(scaled=False), error=error, size=TILE)
         found = tiled(xt.astype(float))
         if isinstance(model.likelihood, Categorical):
             prediction = OneHotCategorical(jnp.log(jnp.maximum(jnp.asarray(found.mean, jnp.float32), 1e-30)))

@@ -11,7 +11,6 @@ from .joint import covariance as covariance, joint_samples as joint_samples
 from .normalise import (
     AbstractCoordinates as AbstractCoordinates,
     LatLon as LatLon,
-    Lattice as Lattice,
     Planar as Planar,
     Unscaled as Unscaled,
     coordinates as coordinates,

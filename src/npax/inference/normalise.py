@@ -75,11 +75,14 @@ class Planar(AbstractCoordinates):
     observations, the scale that it has in all of them.
 
     `isotropic`: columns of one unit, such as the metres of a map, are all scaled alike, so that distances keep their
-    ratios. `units`: by what they are multiplied to have one, if anything.
+    ratios. `units`: by what they are multiplied to have one, if anything. `scaled=False`: columns in the very unit that
+    the model was trained in are only centred, such as pixels a fixed distance apart: on a larger lattice, and in each
+    of its tiles, they stay so.
     """
 
     isotropic: bool = False
     units: tuple[float, ...] | None = None
+    scaled: bool = True
 
     def positions(self, x):
         return x
@@ -94,7 +97,7 @@ class Planar(AbstractCoordinates):
         return positions + (end - start)
 
     def adapted(self, positions, values, error=None):
-        if self.isotropic or self.units is not None:
+        if self.isotropic or not self.scaled or self.units is not None:
             return self
         space = self.space(positions)
         speeds = relative_speeds(space(positions), values, error, [(i,) for i in range(positions.shape[1])])
@@ -107,40 +110,8 @@ class Planar(AbstractCoordinates):
         low, half = low_and_half(positions)
         known = None if within is None else within.scale
         units = np.ones(half.shape[-1]) if self.isotropic and self.units is None else self.units
-        return Frame(low, np.eye(positions.shape[-1]), half, _scale(half, units, known))
-
-    def in_one_view(self, positions):
-        return True
-
-
-@dataclasses.dataclass(frozen=True)
-class Lattice(AbstractCoordinates):
-    """Columns in the very unit that the model was trained in: centred, never scaled.
-
-    For a model of pixels a fixed distance apart: on a larger lattice, and in each of its tiles, they stay so.
-    """
-
-    def positions(self, x):
-        return x
-
-    def columns(self, positions):
-        return positions
-
-    def surroundings(self, positions):
-        return Surroundings.of(positions)
-
-    def moved(self, positions, start, end):
-        return positions + (end - start)
-
-    def adapted(self, positions, values, error=None):
-        return self
-
-    def space(self, positions):
-        return self.frame(positions)
-
-    def frame(self, positions, within=None, middle=None):
-        low, half = low_and_half(positions)
-        return Frame(low, np.eye(positions.shape[-1]), half, np.ones_like(half))
+        scale = _scale(half, units, known) if self.scaled else np.ones_like(half)
+        return Frame(low, np.eye(positions.shape[-1]), half, scale)
 
     def in_one_view(self, positions):
         return True
