@@ -173,7 +173,7 @@ def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
     X, y = rng.uniform(size=(50, 1)), np.arange(50.0)
     assert reg.fit(X, y).strategy_ == "exact"
     exact = reg.predict(X)
-    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "choose", lambda nc, nt, *_: "tiled")
+    monkeypatch.setattr(sys.modules["npax.estimators.observed"], "choose", lambda nc, nt, *_: "tiled")
     assert np.allclose(reg.predict(X), exact, atol=1e-3) and reg.strategy_ == "tiled"  # a tile holds all 50
     reg.set_params(strategy="exact").predict(X)
     assert reg.strategy_ == "exact"
@@ -299,7 +299,7 @@ def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeyp
     X, y, _ = data
     module = importlib.import_module("npax.estimators.sklearn")
     tiled = module.Tiled
-    monkeypatch.setattr(module, "choose", lambda nc, nt, *_: "exact" if nt == 1 else "tiled")
+    monkeypatch.setattr(module.Observed, "strategy", lambda _, nt, size: "exact" if nt == 1 else "tiled")
     reg.fit(X[:1], y[:1])
 
     def slow(*args, **options):

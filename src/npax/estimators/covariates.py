@@ -4,12 +4,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from operator import index
 from typing import Any
 
+from ..inference import Columns
 from ..likelihoods import AbstractLikelihood, of_real_numbers
 from .grid import require
 
 
-def places_and_covariates(covariates: Any, names: Sequence[Hashable], d: int) -> tuple[list[int], list[int]]:
-    """The columns of coordinates and those of `covariates`, which are numbers of columns, or some of their `names`.
+def columns(covariates: Any, names: Sequence[Hashable], d: int) -> Columns:
+    """Which of `d` columns are coordinates, and which are `covariates`: numbers of columns, or some of their `names`.
 
     **Raises** `ValueError` for columns that are not there, named twice, or all of them; `TypeError` for no list of any.
     """
@@ -19,7 +20,7 @@ def places_and_covariates(covariates: Any, names: Sequence[Hashable], d: int) ->
     places = [i for i in range(d) if i not in chosen]
     if chosen and not places:
         raise ValueError(f"`covariates` must leave a column of coordinates, got {covariates!r} of {d} in all.")
-    return places, chosen
+    return Columns(places, chosen)
 
 
 def _listed(covariates):

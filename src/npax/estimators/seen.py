@@ -1,5 +1,6 @@
 """What the network sees of the observations."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -7,8 +8,13 @@ import numpy as np
 from ..inference import (
     EXACT_UP_TO,
     AbstractCoordinates,
+    Columns,
+    Drift,
+    Exact,
     Fit,
     Scatter,
+    Tiled,
+    WithDrift,
     adapted,
     known_errors,
     superobservations,
@@ -22,10 +28,11 @@ UNEQUAL = 0.1
 
 
 class Seen(NamedTuple):
-    """Of some columns of `y`: observations `x [n d]`, `y [n dy]` in their units (`system`) and their known errors, or
-    means of a `number` of them, the `noise` of one and what they were taken for (`npax.inference.superobservations`).
-    """
+    """Of some columns of `y`, less the `drift` that covariates add: observations `x [n d]`, `y [n dy]` in their units
+    (`system`) and their known errors, or means of a `number` of them, the `noise` of one and what they were taken for
+    (`npax.inference.superobservations`)."""
 
+    drift: Drift
     system: AbstractCoordinates
     x: np.ndarray
     y: np.ndarray
@@ -40,6 +47,7 @@ class Seen(NamedTuple):
         model: AbstractNeuralProcess,
         system: AbstractCoordinates,
         x: np.ndarray,
+        z: np.ndarray,
         y: np.ndarray,
         error: np.ndarray | None,
         *,
@@ -47,19 +55,22 @@ class Seen(NamedTuple):
         average: bool,
     ) -> "Seen":
         """In the units in which `y` varies alike; averaged, if asked for, where that loses little: for a model that
-        tells noise and function apart, and where known errors, if any, are about the same beside the noise."""
+        tells noise and function apart, and where known errors, if any, are about the same beside the noise. `z [n p]`:
+        the covariates."""
+        drift = Drift(system, x, z, y, error)
+        y = y - drift(z)
         if not normalize:
-            return cls(system, x, y, error=error)
+            return cls(drift, system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = adapted(system, system.positions(x), y, error, of_reals)
         alike = error is None or _about_the_same(error, y.max(axis=0) / 2 - y.min(axis=0) / 2)  # all of it at most
         if average and alike and of_reals and tells_noise(model.likelihood):
-            found = cls(system, *superobservations(system, x, y))
+            found = cls(drift, system, *superobservations(system, x, y))
             if error is None:
                 return found
             if found.noise is not None and _about_the_same(error, np.median(found.noise.std, axis=0)):
                 return found._replace(noise=found.noise.beside(error))
-        return cls(system, x, y, error=error)
+        return cls(drift, system, x, y, error=error)
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:
         """How far a tile reaches, and the variance of the noise beside that of what varies in it, infinite where that
@@ -71,6 +82,13 @@ class Seen(NamedTuple):
         if self.fit is None or not np.isfinite(reach):
             return reach, np.inf
         return reach, 1 / max(self.fit.varied(np.array([reach])).item(), 1e-9)
+
+    def predictor(
+        self, kind: Callable[..., Exact | Tiled], model: AbstractNeuralProcess, columns: Columns, **options: bool
+    ) -> Exact | Tiled | WithDrift:
+        """The answer of a `model`, of either `kind`, to tables of these `columns`."""
+        field = kind(model, self.x, self.y, self.system, error=self.error, noise=self.noise, **options)
+        return WithDrift(field, self.drift, columns) if columns.covariates else field
 
 
 def _about_the_same(error, noise):

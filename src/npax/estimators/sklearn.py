@@ -20,13 +20,10 @@ from ..inference import (
     Exact,
     Predictor,
     Tiled,
-    WithDrift,
-    choose,
     coordinates,
     grouped,
 )
 from ..inference.joint import check_joint, covariance, joint_samples
-from ..inference.surroundings import Surroundings
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_order
 from ..models import AbstractNeuralProcess, GridConvCNP
@@ -34,15 +31,15 @@ from ..models._base import check_error
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
-from .covariates import places_and_covariates, refuse_drift
+from .covariates import columns, refuse_drift
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing, unmasked
+from .observed import Observed
 from .scale import warn_of_no_scale
-from .seen import Seen
 from .text import refuse_text
 from .views import check_views, in_views, number_of_views
 
@@ -193,15 +190,17 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             self._check_columns(X)
             self.coords_ = self.coords
             self.model_, self.finetuned_ = _model(self.model, self.normalize), None
-            if self._covariates:
+            if self._columns.covariates:
                 refuse_drift(self.model_.likelihood)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
-                columns = [y - drift(X[:, self._covariates]) for y, _, drift in self._groups(X, y)]
+                places, z = self._columns.split(X)
+                system = coordinates(self.coords_)
+                rest = [values - Drift(system, places, z, values)(z) for values, _ in self._groups(y)]
                 self.finetuned_ = train_on_gaps(
                     self.model_,
-                    X[:, self._places],
-                    np.concatenate(columns, axis=1),
+                    places,
+                    np.concatenate(rest, axis=1),
                     steps=finetune,
                     gaps=gaps,
                     size=self.tile_size,
@@ -329,12 +328,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _check_columns(self, X):
         names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]
         self._names = names
-        self._places, self._covariates = places_and_covariates(self.covariates, names, X.shape[1])
-        of_places = [names[i] for i in self._places if names]
+        self._columns = columns(self.covariates, names, X.shape[1])
+        of_places = [names[i] for i in self._columns.places if names]
         if self.coords == "latlon":
             refuse_latitude_first(of_places)
         else:
-            warn_of_degrees(of_places, X[:, self._places])
+            warn_of_degrees(of_places, X[:, self._columns.places])
 
     def _check_scale(self):
         if not (self.normalize and of_real_numbers(self.model_.likelihood)):
@@ -352,12 +351,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return X
 
     def _warn_of_far(self, X, n=None):
-        warn_of_extrapolation(self._outside, X, self._names, n)
-
-    def _outside(self, X) -> np.ndarray:
-        """Which places lie so far outside the observations that intervals are too narrow there, `[n]`."""
-        far = self._surroundings.miss(self._system.positions(X[:, self._places]))
-        return far | self._range_of_covariates.miss(X[:, self._covariates])
+        warn_of_extrapolation(self._observed.outside, X, self._names, n)
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(unmasked, (X, *y))
@@ -384,60 +378,37 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise
 
     def _keep(self, X, y, error=None):
-        columns = y.reshape(len(y), -1)
         check_error(self.model_, error, y)
-        refuse_impossible(self.model_.likelihood, columns)
-        system = coordinates(self.coords_)
-        places, z = X[:, self._places], X[:, self._covariates]
-        positions = system.positions(places)
-        self._surroundings, self._range_of_covariates = system.surroundings(positions), Surroundings.of(z)
-        self._tile_reach, self._noise = np.inf, np.inf
-        self._in_one_view = not self.normalize or system.in_one_view(positions)
-        self._system = system
+        groups = self._groups(y, error)
+        for values, _ in groups:
+            refuse_impossible(self.model_.likelihood, values)
+        options = {"normalize": self.normalize, "average": self.strategy == "auto", "size": self.tile_size}
+        self._observed = Observed.of(self.model_, coordinates(self.coords_), self._columns, X, groups, **options)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
-        given = {"normalize": self.normalize, "average": self.strategy == "auto"}
-        groups = self._groups(X, y, error)
-        self._drifts = [drift for *_, drift in groups]
-        slopes = np.concatenate([drift.coef for drift in self._drifts])
+        self.averaged_ = np.array([seen.number for seen in self._observed.each])
+        slopes = np.concatenate([seen.drift.coef for seen in self._observed.each])
         self.coef_ = slopes if y.ndim == 2 else slopes[0]
-        self._seen = [Seen.of(self.model_, system, places, y - drift(z), error, **given) for y, error, drift in groups]
-        self.averaged_ = np.array([seen.number for seen in self._seen])
-        number, name = max(len(seen.x) for seen in self._seen), self.model if self.normalize else None
-        of_task = {"observations": number, "columns": positions.shape[1]}
+        of_task = {"observations": self._observed.number, "columns": self._observed.d}
+        name = self.model if self.normalize else None
         self._network = in_views(self.views, self.model_, name, **of_task)
         self.views_ = number_of_views(self._network)
-        if self.normalize:
-            reach, noise = zip(*(seen.reach_and_noise(self.tile_size) for seen in self._seen), strict=True)
-            self._tile_reach, self._noise = min(reach), max(noise)
         self._predictor(len(X))
         return self
 
-    def _groups(self, X, y, error=None):
-        """The columns of `y` that the model takes together, `[n dy]`, their known errors, if any, and their drifts."""
+    def _groups(self, y, error=None):
+        """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""
         values = grouped(self.model_, y.reshape(len(y), -1))
         errors = [None] * len(values) if error is None else grouped(self.model_, error.reshape(len(y), -1))
-        system = coordinates(self.coords_)
-        places, z = X[:, self._places], X[:, self._covariates]
-        return [(*of_y, Drift(system, places, z, *of_y)) for of_y in zip(values, errors, strict=True)]
+        return list(zip(values, errors, strict=True))
 
     def _predictor(self, nt) -> Predictor:
         """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
-        strategy = self.strategy
-        if strategy == "auto":
-            nc = max(len(seen.x) for seen in self._seen)
-            together = choose(nc, nt, self.tile_size, self._tile_reach, self._noise)
-            strategy = together if self._in_one_view else "tiled"
+        strategy = self._observed.strategy(nt, self.tile_size) if self.strategy == "auto" else self.strategy
         self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
         if strategy not in self._predictors:
             kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size)
             options = {"progress": self.progress, "normalize": self.normalize}
-            each = [
-                kind(self._network, seen.x, seen.y, seen.system, error=seen.error, noise=seen.noise, **options)
-                for seen in self._seen
-            ]
-            if self._covariates:
-                columns = self._places, self._covariates
-                each = [WithDrift(*of_field, *columns) for of_field in zip(each, self._drifts, strict=True)]
+            each = [seen.predictor(kind, self._network, self._columns, **options) for seen in self._observed.each]
             self._predictors[strategy] = each[0] if len(each) == 1 else ByColumn(each)
         return self._predictors[strategy]
 

@@ -4,7 +4,7 @@ from .anisotropy import Fit as Fit
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
 from .buckets import bucket as bucket
 from .by_column import ByColumn as ByColumn, Predictor as Predictor
-from .drift import Drift as Drift, WithDrift as WithDrift
+from .drift import Columns as Columns, Drift as Drift, WithDrift as WithDrift
 from .fill import fill as fill
 from .frames import Frame as Frame
 from .joint import covariance as covariance, joint_samples as joint_samples

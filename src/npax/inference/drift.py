@@ -1,6 +1,5 @@
 """What covariates add to a field: the external drift of geostatistics."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -144,38 +143,47 @@ def _slopes(frame, points, z, y, rest, error):
     return Slopes(mean, root, Expected(frame, points, fit, pz[0], middle))
 
 
+class Columns(NamedTuple):
+    """Which columns of a table `x [n d + p]` are coordinates of `places`, and which are `covariates`."""
+
+    places: list[int]
+    covariates: list[int]
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`[n d]` and `[n p]`."""
+        return x[:, self.places], x[:, self.covariates]
+
+
 class WithDrift:
-    """A predictor of what a `drift` leaves, and the drift: a function of `x [n d + p]`, coordinates and covariates.
+    """A predictor of what a `drift` leaves, and the drift: a function of `x [n d + p]`, whose `columns` are coordinates
+    and covariates."""
 
-    **Arguments:** `places`, `covariates`: which columns of `x` are the one and the other.
-    """
-
-    def __init__(self, field: Exact | Tiled, drift: Drift, places: Sequence[int], covariates: Sequence[int]):
-        self.field, self.drift, self.places, self.covariates = field, drift, list(places), list(covariates)
+    def __init__(self, field: Exact | Tiled, drift: Drift, columns: Columns):
+        self.field, self.drift, self.columns = field, drift, columns
 
     def __call__(self, x: np.ndarray) -> Prediction:
-        rest, added = self.field(x[:, self.places]), self.added(x)
+        rest, added = self.field(self.columns.split(x)[0]), self.added(x)
         unknown = np.sqrt(np.square(self.doubt(x)).sum(axis=1))
         stds = (np.hypot(std, unknown) for std in (rest.observation_std, rest.function_std))
         return Prediction(rest.mean + added, *stds)
 
     def added(self, x: np.ndarray) -> np.ndarray:
         """The drift at rows of `x`, `[n dy]`."""
-        return self.drift(x[:, self.covariates])
+        return self.drift(self.columns.split(x)[1])
 
     def doubt(self, x: np.ndarray) -> np.ndarray:
         """What is not known of it, `[n p dy]` (`Drift.doubt`)."""
-        return self.drift.doubt(x[:, self.places], x[:, self.covariates])
+        return self.drift.doubt(*self.columns.split(x))
 
     def part(self, x: np.ndarray) -> "WithDrift":
         """The same answers at places among `x` from what those need (`Tiled.part`)."""
         assert isinstance(self.field, Tiled)  # only tiles have parts
-        return WithDrift(self.field.part(x[:, self.places]), self.drift, self.places, self.covariates)
+        return WithDrift(self.field.part(self.columns.split(x)[0]), self.drift, self.columns)
 
     def of(self, model: Any) -> "WithDrift":
         """The same with another model (`Tiled.of`)."""
         assert isinstance(self.field, Tiled)
-        return WithDrift(self.field.of(model), self.drift, self.places, self.covariates)
+        return WithDrift(self.field.of(model), self.drift, self.columns)
 
     @property
     def in_tiles(self) -> bool:

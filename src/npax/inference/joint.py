@@ -51,7 +51,7 @@ def covariance(
     """
     check_joint(len(x))
     if isinstance(predictor, WithDrift):
-        places, doubt = x[:, predictor.places], predictor.doubt(x)
+        (places, _), doubt = predictor.columns.split(x), predictor.doubt(x)
         among = covariance(predictor.field, places, predictor.field(places), include_noise=include_noise)
         return among + np.einsum("ipc,jpc->ijc", doubt, doubt)
     if isinstance(predictor, ByColumn):
@@ -107,7 +107,8 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     """
     whole_number(1, n_samples=n)
     if isinstance(predictor, WithDrift):
-        rest = joint_samples(predictor.field, x[:, predictor.places], n, key, include_noise=include_noise)
+        places, _ = predictor.columns.split(x)
+        rest = joint_samples(predictor.field, places, n, key, include_noise=include_noise)
         doubt = predictor.doubt(x)
         slopes = np.asarray(jr.normal(jr.fold_in(key, 2), (n, *doubt.shape[1:])), np.float64)
         return rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)

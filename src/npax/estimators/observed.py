@@ -1,0 +1,67 @@
+"""What an estimator keeps of observations."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..inference import AbstractCoordinates, Columns, choose
+from ..inference.surroundings import Surroundings
+from ..models import AbstractNeuralProcess
+from .seen import Seen
+
+
+class Observed(NamedTuple):
+    """What is seen of each group of columns of `y`, and where the observations lie, in `d` coordinates.
+
+    `surroundings`, `around`: of the places, and the ranges of the covariates; `together`: whether one view shows all
+    places; `reach`, `noise`: of tiles, the least and the most of all groups (`Seen.reach_and_noise`).
+    """
+
+    system: AbstractCoordinates
+    columns: Columns
+    each: list[Seen]
+    d: int
+    surroundings: Surroundings
+    around: Surroundings
+    together: bool = True
+    reach: float = np.inf
+    noise: float = np.inf
+
+    @classmethod
+    def of(
+        cls,
+        model: AbstractNeuralProcess,
+        system: AbstractCoordinates,
+        columns: Columns,
+        X: np.ndarray,
+        groups: Sequence[tuple[np.ndarray, np.ndarray | None]],
+        *,
+        normalize: bool,
+        average: bool,
+        size: int,
+    ) -> "Observed":
+        """Rows of `X`, and values and known errors of each group; `size`: of tiles."""
+        places, z = columns.split(X)
+        positions = system.positions(places)
+        given = {"normalize": normalize, "average": average}
+        each = [Seen.of(model, system, places, z, *group, **given) for group in groups]
+        observed = cls(system, columns, each, positions.shape[1], system.surroundings(positions), Surroundings.of(z))
+        if not normalize:
+            return observed
+        reach, noise = zip(*(seen.reach_and_noise(size) for seen in each), strict=True)
+        return observed._replace(together=system.in_one_view(positions), reach=min(reach), noise=max(noise))
+
+    @property
+    def number(self) -> int:
+        """Of what the network sees, at most: observations, or means of them."""
+        return max(len(seen.x) for seen in self.each)
+
+    def outside(self, X: np.ndarray) -> np.ndarray:
+        """Which rows lie so far outside the observations that intervals are too narrow there, `[n]`."""
+        places, z = self.columns.split(X)
+        return self.surroundings.miss(self.system.positions(places)) | self.around.miss(z)
+
+    def strategy(self, nt: int, size: int) -> str:
+        """The better one for `nt` targets and tiles of `size` observations."""
+        return choose(self.number, nt, size, self.reach, self.noise) if self.together else "tiled"
