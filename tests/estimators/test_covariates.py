@@ -38,13 +38,16 @@ def test_the_network_answers_what_they_leave(make, rng):
     field = make().fit(X[:, :2], y - X[:, 2:] @ reg.coef_)
     mean, std = reg.predict(AT, return_std=True)
     expected, of_field = field.predict(AT[:, :2], return_std=True)
-    drift, doubt = AT[:, 2:] @ reg.coef_, reg._predictor(9).doubt(AT)[..., 0]
+    wider = reg._predictor(9).drift.widened.item()
+    of_field *= wider
+    drift, doubt = AT[:, 2:] @ reg.coef_, reg._predictor(9).doubt(AT)[..., 0] * np.std(y)
     assert np.allclose(mean, expected + drift, atol=1e-4)
     assert np.all(doubt.any(axis=1)) and np.allclose(std, np.hypot(of_field, np.linalg.norm(doubt, axis=1)), atol=1e-4)
     cov = reg.predict(AT, return_cov=True)[1]
     assert np.allclose(np.diag(cov), std**2, rtol=1e-4)
-    assert np.allclose(cov, field.predict(AT[:, :2], return_cov=True)[1] + doubt @ doubt.T, atol=1e-4)
-    of_slopes = reg.sample_y(AT, 3) - field.sample_y(AT[:, :2], 3) - drift[:, None]
+    assert np.allclose(cov, wider**2 * field.predict(AT[:, :2], return_cov=True)[1] + doubt @ doubt.T, atol=1e-4)
+    of_field = expected[:, None] + wider * (field.sample_y(AT[:, :2], 3) - expected[:, None])
+    of_slopes = reg.sample_y(AT, 3) - of_field - drift[:, None]
     drawn = np.linalg.lstsq(doubt, of_slopes)[0]
     assert np.allclose(of_slopes, doubt @ drawn, atol=1e-3) and 0 < np.abs(drawn).max() < 5
     quantiles = reg.predict_quantiles(AT, [0.1, 0.5])
@@ -86,7 +89,7 @@ def test_without_any_nothing_changes(make, rng):
     X, y = surveyed(rng)
     reg = make().fit(X[:, :2], y)
     assert reg.coef_.shape == (0,)
-    assert np.array_equal(make(covariates=None or ()).fit(X[:, :2], y).predict(AT[:, :2]), reg.predict(AT[:, :2]))
+    assert np.array_equal(make(covariates=None).fit(X[:, :2], y).predict(AT[:, :2]), reg.predict(AT[:, :2]))
 
 
 def test_they_may_be_many_beside_degrees(make, rng):
@@ -107,7 +110,7 @@ def test_far_beyond_those_that_were_observed_there_is_a_warning(make, rng):
     X, y = surveyed(rng)
     reg = make(covariates=[2, 3]).fit(X, y)
     reg.predict(AT)
-    with pytest.warns(Extrapolation, match="3 of 9 targets"):
+    with pytest.warns(Extrapolation, match=r"3 of 9 targets have covariates \(2\) outside"):
         reg.predict(AT + np.where(np.arange(9) < 3, 3.0, 0.0)[:, None] * [0, 0, 1, 0])
 
 
@@ -115,6 +118,7 @@ def test_far_beyond_those_that_were_observed_there_is_a_warning(make, rng):
     ("covariates", "kind", "words"),
     [
         (["soil"], ValueError, "has no 'soil'; it has 'a', 'b', 'c', 'd'"),
+        ([False, False, True, True], TypeError, "not a mask"),
         (["c", 2], ValueError, "name every column once"),
         ("c", TypeError, "a list of columns"),
         (2, TypeError, "a list of columns"),
@@ -127,6 +131,26 @@ def test_columns_that_cannot_be(covariates, kind, words, small, rng):
     X, y = surveyed(rng)
     with pytest.raises(kind, match=words):
         npax.NeuralProcessRegressor(small, covariates=covariates).fit(pd.DataFrame(X, columns=[*"abcd"]), y)
+
+
+def test_names_need_a_table(small, rng):
+    with pytest.raises(ValueError, match="where `X` has no names, got 'soil'"):
+        npax.NeuralProcessRegressor(small, covariates=["soil"]).fit(*surveyed(rng))
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-100, 1e100, 1e300])
+def test_any_unit_of_y_will_do(small, unit, rng):
+    X, y = surveyed(rng)
+    reg = npax.NeuralProcessRegressor(small, covariates=[2, 3])
+    plain, found = (reg.fit(X, scaled).predict(AT, return_std=True) for scaled in (y, unit * y))
+    assert np.allclose(np.array(found) / unit, plain, rtol=1e-4, atol=1e-5)
+
+
+def test_slopes_have_standard_deviations(small, rng):
+    X, y = surveyed(rng)
+    reg = npax.NeuralProcessRegressor(small, covariates=[2, 3]).fit(X, y)
+    assert reg.coef_std_.shape == (2,) and np.all(np.abs(reg.coef_ - [2, -1]) < 4 * reg.coef_std_)
+    assert np.all(np.isinf(reg.fit(X[:4], y[:4]).coef_std_)) and not reg.coef_.any()
 
 
 def test_too_many_coordinates_are_told_of_them(small, rng):
@@ -197,6 +221,11 @@ def test_names_that_are_not_there(stations, ground, small):
         npax.interpolate(stations, ground.assign(slope=ground.soil), covariates="slope", **given)
     with pytest.raises(ValueError, match=r"once, got .* covariates=\['x'\]"):
         npax.interpolate(stations, ground, covariates="x", **given)
+    with pytest.raises(ValueError, match=r"`error` must name a column .* none of the others"):
+        npax.interpolate(stations, ground, covariates="soil", error="soil", **given)
+    with pytest.raises(ValueError, match="A store takes no names with '/'"):
+        other = {"covariates": "a/b", "store": "never.zarr"}
+        npax.interpolate(stations.assign(**{"a/b": 1.0}), ground, **other, **given)
     with pytest.raises(ValueError, match=r"NaN or infinity in 80 of 80 rows \(columns 'soil'\)"):
         npax.interpolate(stations.assign(soil=np.nan), ground, covariates="soil", **given)
     with pytest.raises(ValueError, match="'soil' of `observations` is not of numbers"):

@@ -201,7 +201,7 @@ def test_variables_and_coordinates_of_grids(small, rng):
 
 
 def test_columns_that_are_not_there_are_named(table, small):
-    rule = r"`error` must name a column for each of `y`, \['temp'\], and none of `x` and `y`; got "
+    rule = r"`error` must name a column for each of `y`, \['temp'\], and none of the others; got "
     for names in (["se", "sd"], ["temp"], ["lon"]):
         with pytest.raises(ValueError, match=rule):
             interpolate(table, small, error=names)

@@ -125,16 +125,53 @@ def test_the_doubt_is_what_a_gaussian_process_has_beside_one_that_knows_the_slop
     scale = rest @ (solved[:, 1] - solved[:, 0] * (solved[:, 1].sum() / solved[:, 0].sum())) / 47
     both = variance(np.column_stack([one, of_z(z)]), np.column_stack([one_at, of_z(z_at)]), [0, scale, scale])
     alone = variance(one, one_at, [0])
-    found = np.square(drift.doubt(at, z_at) / drift.of_y.std).sum(axis=1)[:, 0]
+    found = np.square(drift.doubt(at, z_at)).sum(axis=1)[:, 0]
     assert np.allclose(found, scale * (both - alone), rtol=0.1)
 
 
-def test_little_doubt_where_covariates_are_as_expected_and_none_of_many(rng):
+def test_little_doubt_where_covariates_are_as_expected(rng):
     x, field, _ = drawn(rng, 60)
     z = np.sin(x[:, :1]) + 0.01 * rng.normal(size=(60, 1))
     drift = Drift(Planar(), x, z, (field + z[:, 0])[:, None])
     near, off = (np.abs(drift.doubt(x, z + move)).mean() for move in (0.0, 1.0))
     assert near < 0.2 * off
-    many, field, _ = drawn(rng, 1100)
-    z = rng.normal(size=(1100, 1))
-    assert not Drift(Planar(), many, z, (field + z[:, 0])[:, None]).doubt(many, z).any()
+
+
+def test_many_observations_tell_slopes_all_of_them(rng):
+    """Beyond those that are seen together: a class of which there are few, by generalised least squares."""
+    n = 1300
+    x, field, covariance = drawn(rng, n, noise=0.5)
+    z = np.zeros((n, 1))
+    z[rng.permutation(n)[:6]] = 1.0
+    y = (field + 3 * z[:, 0])[:, None]
+    drift = Drift(Planar(isotropic=True), x, z, y)
+    error = 1 / np.sqrt(z[:, 0] @ np.linalg.solve(covariance, z[:, 0]))
+    assert abs(drift.coef.item() - 3) < 3 * error and np.isclose(drift.coef_std.item(), error, rtol=0.4)
+    some = x[::100]
+    found = drift.doubt(some, np.ones((13, 1)))
+    assert np.allclose(np.abs(found[:, 0, 0]) * drift.unit, drift.coef_std.item(), rtol=0.2)
+    assert np.allclose(drift.part(some).doubt(some, np.ones((13, 1))), found)
+    assert len(drift.part(some[:1]).each[0].expected.points) < 300
+    assert drift.part(some[:0]).doubt(some[:0], np.ones((0, 1))).shape == (0, 1, 1)
+
+
+@pytest.mark.parametrize("slope", [1.0, 30.0, 1e4])
+def test_strong_slopes_are_known_as_well_as_weak_ones(slope, rng):
+    """As where the covariate is what a model predicts."""
+    x, field, covariance = drawn(rng, 40, noise=0.1)
+    z = rng.normal(size=40)
+    drift = Drift(Planar(isotropic=True), x, z[:, None], (field + slope * z)[:, None])
+    design = np.column_stack([np.ones(40), z])
+    error = np.sqrt(np.linalg.inv(design.T @ np.linalg.solve(covariance, design))[1, 1])
+    assert abs(drift.coef.item() - slope) < 3 * error and np.isclose(drift.coef_std.item(), error, rtol=0.5)
+
+
+def test_many_slopes_are_known_about_as_well_as_they_can_be(rng):
+    x, field, covariance = drawn(rng, 100, noise=0.3)
+    z = rng.normal(size=(100, 40))
+    y = field + z @ np.full(40, 0.5)
+    drift = Drift(Planar(isotropic=True), x, z, y[:, None])
+    design = np.column_stack([np.ones(100), z])
+    errors = np.sqrt(np.diag(np.linalg.inv(design.T @ np.linalg.solve(covariance, design))))[1:]
+    assert 0.7 < np.sqrt(np.mean(drift.coef_std**2) / np.mean(errors**2)) < 1.4
+    assert np.sqrt(np.mean((drift.coef - 0.5) ** 2)) < 1.4 * np.sqrt(np.mean(errors**2))

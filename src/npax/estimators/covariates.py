@@ -4,8 +4,13 @@ from collections.abc import Hashable, Iterable, Sequence
 from operator import index
 from typing import Any
 
+import numpy as np
+from jaxtyping import Bool
+
 from ..inference import Columns
 from ..likelihoods import AbstractLikelihood, of_real_numbers
+from ..warn import warn
+from .extrapolation import Extrapolation
 from .grid import require
 
 
@@ -24,13 +29,20 @@ def columns(covariates: Any, names: Sequence[Hashable], d: int) -> Columns:
 
 
 def _listed(covariates):
+    if covariates is None:
+        return []
     if isinstance(covariates, str) or not isinstance(covariates, Iterable):
         raise TypeError(f"`covariates` must be a list of columns, by number or name, such as [2]; got {covariates!r}.")
-    return list(covariates)
+    listed = list(covariates)
+    if any(isinstance(one, bool | np.bool_) for one in listed):
+        raise TypeError(f"`covariates` must be numbers or names of columns, not a mask such as {covariates!r}.")
+    return listed
 
 
 def _column(name, names, d):
     if isinstance(name, str):
+        if not names:
+            raise ValueError(f"`covariates` must be numbers of columns where `X` has no names, got {name!r}.")
         require(names, [name], "X")
         return list(names).index(name)
     try:
@@ -48,4 +60,19 @@ def refuse_drift(likelihood: AbstractLikelihood) -> None:
         raise ValueError(
             f"What `covariates` say is added to `y`, and {type(likelihood).__name__}, the likelihood of the model, is "
             "not of any real number: leave them out, or make them coordinates."
+        )
+
+
+def warn_of_other_covariates(
+    unlike: Bool[np.ndarray, "n p"], names: Sequence[Hashable], total: int | None = None
+) -> None:
+    """Warns of covariates that are `unlike` those observed, of targets which are all or some of `total`."""
+    n, count = len(unlike), int(np.sum(np.any(unlike, axis=1)))
+    if count:
+        number, about = (n, "") if total is None else (total, "About ")
+        which = ", ".join(repr(name) for name, far in zip(names, unlike.T, strict=True) if far.any())
+        warn(
+            f"{about}{round(count / n * number):,} of {number:,} targets have covariates ({which}) outside the range "
+            "of the observed ones by more than a quarter of it: slopes are followed there, right or wrong.",
+            Extrapolation,
         )

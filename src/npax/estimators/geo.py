@@ -44,7 +44,7 @@ def interpolate(
     x: Hashable | Sequence[Hashable] = ("lon", "lat"),
     y: Hashable | Sequence[Hashable] | None = None,
     *,
-    covariates: Hashable | Sequence[Hashable] = (),
+    covariates: Hashable | Sequence[Hashable] | None = None,
     error: Hashable | Sequence[Hashable] | None = None,
     coords: str = "planar",
     include_noise: bool = True,
@@ -77,7 +77,7 @@ def interpolate(
       from the places where all of them are known (name them one by one where their gaps differ); a DataArray needs
       none.
     - `covariates`: names of what tells something of `y` beside the places, in `observations` and `target`, such as an
-      elevation: see `NeuralProcessRegressor`. Numbers; predictions are NaN where they are.
+      elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
       is known; see `NeuralProcessRegressor.fit`.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
@@ -126,13 +126,13 @@ def interpolate(
         raise TypeError(
             "`error` is a name here: add the standard errors to `observations`, and give their column's name."
         )
-    errors, covariates = [] if error is None else _listed(error), _listed(covariates)
+    errors, covariates = ([] if names is None else _listed(names) for names in (error, covariates))
     _check_names(x, ys, errors, covariates)
     columns = [*x, *covariates]
     store = None if store is None else _folder(store)
-    if store is not None and any("/" in str(name) for name in (*x, *ys)):
+    if store is not None and any("/" in str(name) for name in (*columns, *ys)):
         raise ValueError(
-            f"A store takes no names with '/', which divides its groups; got x={x} and y={ys}: rename them."
+            f"A store takes no names with '/', which divides its groups; got {[*columns, *ys]}: rename them."
         )
     reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
     dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
@@ -197,9 +197,9 @@ def _check_names(x, ys, errors, covariates):
             raise ValueError(f"`{argument}` must name at least one column, got {names}.")
     if len({*x, *ys, *covariates}) < len(x) + len(ys) + len(covariates):
         beside = f", covariates={covariates}" if covariates else ""
-        raise ValueError(f"`x` and `y` must name every column once, got x={x} and y={ys}{beside}.")
-    if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys}):
-        raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of `x` and `y`; got {errors}.")
+        raise ValueError(f"`x`, `y` and `covariates` must name every column once, got x={x}, y={ys}{beside}.")
+    if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys, *covariates}):
+        raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of the others; got {errors}.")
 
 
 def _names(y, observations, x):
@@ -299,7 +299,7 @@ def _columns(table, names, where):
             columns.append(check_array(with_nan(table[name]), **rules))
         except ValueError as error:
             raise ValueError(
-                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers, or read "
-                "dates by `pandas.to_datetime`."
+                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
+                "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
             ) from error
     return np.stack(columns, axis=1)

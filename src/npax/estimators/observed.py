@@ -59,8 +59,13 @@ class Observed(NamedTuple):
 
     def outside(self, X: np.ndarray) -> np.ndarray:
         """Which rows lie so far outside the observations that intervals are too narrow there, `[n]`."""
-        places, z = self.columns.split(X)
-        return self.surroundings.miss(self.system.positions(places)) | self.around.miss(z)
+        places, _ = self.columns.split(X)
+        return self.surroundings.miss(self.system.positions(places))
+
+    def unlike(self, X: np.ndarray) -> np.ndarray:
+        """Which of the covariates `[n p]` lie so far outside the range of those that are observed."""
+        _, z = self.columns.split(X)
+        return (z < self.around.low) | (z > self.around.high)
 
     def strategy(self, nt: int, size: int) -> str:
         """The better one for `nt` targets and tiles of `size` observations."""

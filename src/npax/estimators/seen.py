@@ -62,7 +62,7 @@ class Seen(NamedTuple):
         if not normalize:
             return cls(drift, system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
-        system = adapted(system, system.positions(x), y, error, of_reals)
+        system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
         alike = error is None or _about_the_same(error, y.max(axis=0) / 2 - y.min(axis=0) / 2)  # all of it at most
         if average and alike and of_reals and tells_noise(model.likelihood):
             found = cls(drift, system, *superobservations(system, x, y))

@@ -31,7 +31,7 @@ from ..models._base import check_error
 from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
-from .covariates import columns, refuse_drift
+from .covariates import columns, refuse_drift, warn_of_other_covariates
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
@@ -67,10 +67,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       coordinate, by the length scales of greatest likelihood (`npax.inference.anisotropy`). With others beside the
       sphere all observations are seen together only where they lie within 90 degrees of their middle, and `"auto"`
       takes tiles elsewhere.
-    - `covariates`: columns of `X`, by number or name, that are no coordinates but tell something of `y` as well, such
-      as the elevation or the distance to a river; any number of them. `y` rises with each in proportion, by slopes that
-      are fitted (the external drift of universal kriging, `npax.inference.Drift`), and the network predicts what these
-      leave. Where effects are not linear give logarithms, squares, zeros and ones for classes.
+    - `covariates`: columns of `X`, by their place (0 is the first) or name, that are no coordinates but tell something
+      of `y` as well, such as the elevation or the distance to a river. `y` rises with each in proportion, by slopes
+      that are fitted (the external drift of universal kriging, `npax.inference.Drift`), and the network predicts what
+      these leave. Where effects are not linear give logarithms, squares, zeros and ones for classes. Good values: up to
+      a fifth as many as there are observations; of fewer than five of these they are not heard.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -97,7 +98,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, that of
     the latest prediction (before the first, what it would be for as many targets as observations); `averaged_`, for
     each column of `y`, or group that the model takes, how many observations the network sees as one (1: none are);
-    `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`.
+    `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`, and
+    `coef_std_`, their standard deviations.
 
     **Shapes:** `X [n d]` with up to as many coordinates as the model takes (the pretrained ones 3), and covariates; `y
     [n]` or `[n dy]`, each column predicted by itself, as if the others were not there, where the model has one; but
@@ -352,6 +354,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _warn_of_far(self, X, n=None):
         warn_of_extrapolation(self._observed.outside, X, self._names, n)
+        covariates = [self._names[i] if self._names else i for i in self._columns.covariates]
+        warn_of_other_covariates(self._observed.unlike(X), covariates, n)
 
     def _valid(self, X, *y, **rules) -> Any:
         X, *y = map(unmasked, (X, *y))
@@ -386,8 +390,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._observed = Observed.of(self.model_, coordinates(self.coords_), self._columns, X, groups, **options)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self.averaged_ = np.array([seen.number for seen in self._observed.each])
-        slopes = np.concatenate([seen.drift.coef for seen in self._observed.each])
-        self.coef_ = slopes if y.ndim == 2 else slopes[0]
+        of_each = [(seen.drift.coef, seen.drift.coef_std) for seen in self._observed.each]
+        slopes = [np.concatenate(parts) for parts in zip(*of_each, strict=True)]
+        self.coef_, self.coef_std_ = slopes if y.ndim == 2 else (column[0] for column in slopes)
         of_task = {"observations": self._observed.number, "columns": self._observed.d}
         name = self.model if self.normalize else None
         self._network = in_views(self.views, self.model_, name, **of_task)

@@ -51,9 +51,9 @@ def covariance(
     """
     check_joint(len(x))
     if isinstance(predictor, WithDrift):
-        (places, _), doubt = predictor.columns.split(x), predictor.doubt(x)
+        (places, _), doubt = predictor.columns.split(x), predictor.doubt(x) * predictor.drift.unit
         among = covariance(predictor.field, places, predictor.field(places), include_noise=include_noise)
-        return among + np.einsum("ipc,jpc->ijc", doubt, doubt)
+        return among * np.square(predictor.drift.widened) + np.einsum("ipc,jpc->ijc", doubt, doubt)
     if isinstance(predictor, ByColumn):
         each = predictor.split(prediction)
         return np.concatenate([covariance(p, x, own, include_noise=include_noise) for p, own in each], axis=-1)
@@ -109,7 +109,9 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
         rest = joint_samples(predictor.field, places, n, key, include_noise=include_noise)
-        doubt = predictor.doubt(x)
+        middle = predictor.field(places).mean
+        rest = middle + predictor.drift.widened * (rest - middle)
+        doubt = predictor.doubt(x) * predictor.drift.unit
         slopes = np.asarray(jr.normal(jr.fold_in(key, 2), (n, *doubt.shape[1:])), np.float64)
         return rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
     if isinstance(predictor, ByColumn):
