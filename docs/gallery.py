@@ -1,13 +1,14 @@
 """The pictures of the gallery: what the plotting functions draw, with the shipped model.
 
     python docs/gallery.py [--anp WEIGHTS] [--mnist WEIGHTS] [--sir WEIGHTS] [--kolmogorov WEIGHTS]
-                           [--environment WEIGHTS] [--satellite FILE] [--data DATA] [--only NAME ...]
+                           [--environment WEIGHTS] [--satellite FILE] [--temperature FILE] [--data DATA]
+                           [--only NAME ...]
 
 Writes `docs/gallery/*.png` and, with all its pictures, `docs/gallery.md`. The weights are what `npax bench` leaves in
 its folder: `--anp`: of `npax bench gp1d --kernel matern32 --model anp`, for the attention maps; `--mnist`: of
 `npax bench mnist`, for image completion, with the images of `--data` (or of the folder that NPAX_DATA names);
-`--sir`: of `npax bench sir`; `--kolmogorov` and `--environment`: of those tables. `--satellite` is no weights but the
-data of `benchmarks/heaton.py`.
+`--sir`: of `npax bench sir`; `--kolmogorov` and `--environment`: of those tables. `--satellite` and `--temperature` are
+no weights but the data of `benchmarks/heaton.py`, and `era5_europe_2022_07.npz` (`npax.data.era5_europe`).
 A picture whose weights are not given stays as it is.
 """
 
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("--kolmogorov", type=Path, help="weights of a model of Kolmogorov flow")
     parser.add_argument("--environment", type=Path, help="weights of a model of air temperature")
     parser.add_argument("--satellite", type=Path, help="land surface temperature, as for benchmarks/heaton.py")
+    parser.add_argument("--temperature", type=Path, help="ERA5 over Europe, as for npax.data.era5_europe")
     parser.add_argument("--data", type=Path, help="the folder that holds the data")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="draw these pictures only")
     options = parser.parse_args()
@@ -58,15 +60,16 @@ def main() -> None:
         flow: options.kolmogorov,
         weather: options.environment,
         satellite: options.satellite,
+        covariates: options.temperature,
     }
+    reads = {satellite: np.load, covariates: npax.data.era5_europe}
     readers = {digits: npax.data.mnist, resolution: npax.data.mnist, weather: npax.data.era5_europe}
     text = "# Gallery\n\nWhat `npax.plot` draws; `python docs/gallery.py` makes these pictures.\n"
     for draw in (samples, field, search, *weights):
         picture = FOLDER / f"{draw.__name__}.png"
         path, wanted = weights.get(draw), options.only is None or draw.__name__ in options.only
         if wanted and (path is not None or draw not in weights):
-            read = np.load if draw is satellite else npax.load
-            arguments = () if path is None else (read(path),)
+            arguments = () if path is None else (reads.get(draw, npax.load)(path),)
             more = (readers[draw](options.data),) if draw in readers else ()
             draw(*arguments, *more).savefig(picture, dpi=110)
             print(picture, flush=True)
@@ -248,6 +251,32 @@ def satellite(file) -> Figure:
         drawn = plot.field(ax, file["lon"], file["lat"], values, coords="latlon", **style)
         figure.colorbar(drawn, ax=ax, shrink=0.8, extend="both", label="°C")
         ax.set(title=title)
+    return figure
+
+
+def covariates(dataset) -> Figure:
+    """Air temperature of Europe at noon of 4 July 2022 (ERA5) from 300 places: by where they are alone, and with the
+    elevation, and whether it is land, as covariates (`npax.interpolate`, `plot.field`)."""
+    now = dataset.isel(time=14)
+    celsius = (now.t2m - 273.15).rename("celsius")
+    ground = celsius.to_dataset().assign(elevation=now.elevation.clip(0), land=(now.elevation > 0) * 1.0)
+    table = ground.to_dataframe().reset_index()
+    stations = table.iloc[np.random.default_rng(0).permutation(len(table))[:300]]
+    given = {"x": ["lon", "lat"], "y": "celsius", "coords": "latlon"}
+    pictures = {"truth, and where it is seen": celsius}
+    for title, beside in {"places alone": [], "with elevation and land": ["elevation", "land"]}.items():
+        with warnings.catch_warnings():  # the corners lie beyond the outermost places, the Alps above the highest
+            warnings.simplefilter("ignore", Extrapolation)
+            found = npax.interpolate(stations, ground, covariates=beside, **given).celsius_mean
+        error = float(np.sqrt(((found - celsius) ** 2).mean()))
+        pictures[f"{title}: RMSE {error:.2f} °C"] = found
+    figure = Figure(figsize=(16, 4.6), layout="constrained")
+    for ax, (title, values) in zip(figure.subplots(1, 3), pictures.items(), strict=True):
+        limits = float(celsius.min()), float(celsius.max())
+        drawn = plot.field(ax, now.lon, now.lat, values, coords="latlon", cmap="RdYlBu_r", limits=limits)
+        ax.set(title=title)
+    figure.axes[0].plot(stations.lon, stations.lat, "k.", markersize=2)
+    figure.colorbar(drawn, ax=figure.axes, shrink=0.8, label="°C")
     return figure
 
 
