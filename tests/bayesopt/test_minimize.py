@@ -197,7 +197,7 @@ def test_ask_and_tell(small):
     opt.tell(first, 3.0)
     open_questions = [opt.ask() for _ in range(3)]
     assert len(np.unique(open_questions, axis=0)) == 3
-    assert all((opt.low <= x).all() and (x <= opt.high).all() for x in open_questions)
+    assert all(opt.box.holds(x) for x in open_questions)
     again = pickle.loads(pickle.dumps(opt))
     np.testing.assert_array_equal(again.ask(), opt.ask())
     opt.tell(open_questions[1], -1.0)
@@ -357,7 +357,10 @@ def test_what_lies_around_the_best_is_a_search_of_its_own(small):
     with pytest.warns(FailedEvaluation):
         opt.tell([[0.5], [0.7], [9.0]], [-1.0, np.nan, 3.0])
     inner = opt._closer()
-    assert (inner.low, inner.high) == (-3.0, 4.0)  # as far as the seventh nearest to 0.5, the failed one among them
+    assert (inner.box.low, inner.box.high) == (
+        -3.0,
+        4.0,
+    )  # as far as the seventh nearest to 0.5, the failed one among them
     assert sorted(x.item() for x, *_ in inner._told) == [0.0, 0.5, 0.7, 1.0, 2.0, 3.0, 4.0]
     for _ in range(2):  # of the whole, of the part
         assert -5 <= opt.ask().item() <= 10

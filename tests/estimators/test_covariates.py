@@ -1,5 +1,7 @@
 """Columns that are no coordinates, but say something of `y`."""
 
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
@@ -98,12 +100,21 @@ def test_they_may_be_many_beside_degrees(make, rng):
     assert np.allclose(reg.coef_, [1, 0, 0, 0, 0], atol=0.1) and np.isfinite(reg.predict(X)).all()
 
 
-def test_known_errors_and_gaps_to_learn_from_go_with_them(small, rng):
-    X, y = surveyed(rng, 120)
+def test_known_errors_go_with_them(small, rng):
+    X, y = surveyed(rng)
     told = npax.NeuralProcessRegressor(small, covariates=[2, 3]).fit(X, y, error=0.1)
     assert np.allclose(told.coef_, [2, -1], atol=0.2)
-    tuned = npax.NeuralProcessRegressor(small, covariates=[2, 3], tile_size=16).fit(X, y, finetune=8)
-    assert tuned.finetuned_ is not None and np.isfinite(tuned.predict(AT)).all()
+
+
+def test_gaps_to_learn_from_are_cut_into_what_they_leave(small, rng, monkeypatch):
+    def stopped(model, x, y, **options):
+        assert np.array_equal(x, X[:, :2]) and np.all(np.abs(np.corrcoef(y[:, 0], X[:, 2:].T)[0, 1:]) < 0.3)
+        raise InterruptedError
+
+    X, y = surveyed(rng)
+    monkeypatch.setattr(sys.modules["npax.estimators.sklearn"], "train_on_gaps", stopped)
+    with pytest.raises(InterruptedError):
+        npax.NeuralProcessRegressor(small, covariates=[2, 3]).fit(X, y, finetune=8)
 
 
 def test_far_beyond_those_that_were_observed_there_is_a_warning(make, rng):

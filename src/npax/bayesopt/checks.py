@@ -8,6 +8,27 @@ from scipy.optimize import Bounds
 from ..arrays import floats
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..serialise import load
+from .box import Box
+
+
+def checked_box(bounds, integrality=None) -> Box:
+    """Lower and upper ends, float64, those of whole numbers within them."""
+    low, high = checked_bounds(bounds)
+    try:
+        given = np.asarray(False if integrality is None else integrality)
+        if given.dtype.kind not in "biu" or not np.isin(given, (0, 1)).all() or given.shape not in ((), low.shape):
+            raise ValueError("not true or false, of each or of all")
+        whole = np.broadcast_to(given, low.shape).astype(bool)
+    except ValueError as error:
+        raise ValueError(
+            f"`integrality` must say whether each of the {len(low)} coordinates is a whole number, True or False, or "
+            f"whether all are; got {integrality!r}."
+        ) from error
+    low, high = np.where(whole, np.ceil(low), low), np.where(whole, np.floor(high), high)
+    if np.any(low > high):
+        i = np.argmax(low > high)
+        raise ValueError(f"Pair {i} of `bounds` holds no whole number, as `integrality` asks for; got {bounds!r}.")
+    return Box(low, high, whole)
 
 
 def checked_bounds(bounds):

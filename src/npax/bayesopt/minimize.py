@@ -20,6 +20,7 @@ def minimize(
     acquisition: str | AbstractAcquisition = "ei",
     model="gp-universal",
     *,
+    integrality=None,
     random_state=None,
     callback: Callable[[OptimizeResult], object] | None = None,
     progress: bool = False,
@@ -35,9 +36,10 @@ def minimize(
     time, see `Optimizer`, which this is a loop over.
 
     **Arguments:** `f` takes `x [d]` and returns one number, noisy or not; NaN or infinity says that the evaluation
-    failed (it is left out with a `FailedEvaluation` warning, and the search goes elsewhere). `bounds`, `acquisition`,
-    `model`, `random_state`: see `Optimizer`. `callback(result)` is called after every evaluation with what is known
-    by then; if it returns true or raises `StopIteration`, the search ends. `progress`: show a progress bar.
+    failed (it is left out with a `FailedEvaluation` warning, and the search goes elsewhere). `bounds`, `integrality`,
+    `acquisition`, `model`, `random_state`: see `Optimizer`. `callback(result)` is called after every evaluation with
+    what is known by then; if it returns true or raises `StopIteration`, the search ends. `progress`: show a progress
+    bar.
 
     **Returns** a `scipy.optimize.OptimizeResult`: `x [d]` and `fun`, the lowest value seen and its place; `x_iters
     [n d]` and `func_vals [n]`, all finite values in order; `nfev`, evaluations, failed ones included; `message`,
@@ -58,7 +60,8 @@ def minimize(
     true_or_false(progress=progress)
     if not (callback is None or callable(callback)):
         raise TypeError(f"`callback` must be a function of the result so far, or None; got {callback!r}.")
-    optimizer = Optimizer(bounds, n_init=n_init, acquisition=acquisition, model=model, random_state=random_state)
+    options = {"integrality": integrality, "n_init": n_init, "acquisition": acquisition, "model": model}
+    optimizer = Optimizer(bounds, random_state=random_state, **options)
     total, message, success = n_init + n_iter, "All evaluations were made.", True
     try:
         with Progress("evaluations", total, shown=progress) as bar:

@@ -14,7 +14,8 @@ from ..inference.buckets import pad, wide_bucket
 from ..models._base import check_error
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
-from .checks import as_model, checked_bounds, numbers
+from .box import SAME
+from .checks import as_model, checked_box, numbers
 from .record import Foreseen, Record
 from .scale import Scale
 from .surrogate import Evaluations, ModelSurrogate, RescaledSurrogate
@@ -28,10 +29,6 @@ CENTRES = 8
 """Places that candidates lie around."""
 REACH = (1e-4, 0.3)
 """Least and greatest distance of such candidates, in sides of the box: drawn log-uniformly."""
-SAME = 1e-5
-"""Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
-COARSE = 0.01
-"""The same, at most, where the box is far from zero."""
 NEAREST, SMALLEST = 7, 1e-3
 """Evaluations that a closer look at the best takes in, at least, and half of the shortest stretch that it looks at, in
 sides of the box."""
@@ -75,6 +72,8 @@ class Optimizer:
 
     - `bounds`: `(low, high)` of each coordinate, finite, or a `scipy.optimize.Bounds`; as many coordinates as the
       model takes (the pretrained ones 3).
+    - `integrality`: which coordinates are whole numbers (`[False, True]`; one for all), as SciPy's
+      `differential_evolution` has it. No place is asked for twice while there are others.
     - `n_init`: values told and questions open before the model is used; it needs one value at least.
     - `acquisition`: `"ei"`, `"ucb"`, `"thompson"` or an acquisition object of `npax.bayesopt`.
     - `model`: the name of a pretrained model, the path of a saved one, the model itself or a
@@ -89,12 +88,14 @@ class Optimizer:
         self,
         bounds,
         *,
+        integrality=None,
         n_init: int = 10,
         acquisition: str | AbstractAcquisition = "ei",
         model="gp-universal",
         random_state=None,
     ):
-        self.low, self.high = checked_bounds(bounds)
+        self.box = checked_box(bounds, integrality)
+        d = len(self.box.low)
         whole_number(1, n_init=n_init)
         if isinstance(random_state, np.random.RandomState):  # as scikit-learn has them
             random_state = random_state.randint(np.iinfo(np.int32).max)
@@ -103,16 +104,14 @@ class Optimizer:
         if not isinstance(self.acquisition, AbstractAcquisition):
             raise TypeError(f"`acquisition` must be a name or an acquisition object, got {acquisition!r}.")
         self.surrogate = ModelSurrogate(as_model(model))
-        if len(self.low) > self.surrogate.model.dx:
-            raise ValueError(
-                f"The model takes up to {self.surrogate.model.dx} coordinates, got {len(self.low)} pairs in `bounds`."
-            )
+        if d > self.surrogate.model.dx:
+            raise ValueError(f"The model takes up to {self.surrogate.model.dx} coordinates, got {d} pairs in `bounds`.")
         try:
             self._rng = np.random.default_rng(random_state)
         except (TypeError, ValueError) as error:
             rule = "`random_state` must be a whole number from 0 on, a generator of NumPy's or None"
             raise type(error)(f"{rule}; got {random_state!r}.") from error
-        self._design = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng)
+        self._design = scipy.stats.qmc.Sobol(d, rng=self._rng)
         self._told: list[tuple[np.ndarray, float, float]] = []
         self._has_errors = False
         self._open: list[np.ndarray] = []
@@ -127,12 +126,11 @@ class Optimizer:
         known = sum(np.isfinite(y) for _, y, _ in self._told)
         by_chance = isinstance(self.acquisition, RandomSearch)
         if by_chance or known == 0 or len(self._told) + len(self._open) < self.n_init:
-            place = self._design.random(1)[0]
+            x = self._drawn()
         else:
-            place, self.used = self._next(), True
-        x = np.clip(self.low + place * (self.high - self.low), self.low, self.high)
+            x, self.used = self.box.places(self._next()), True
         if self.used:
-            self._foreseen[x.tobytes()] = self._foresee(place)
+            self._foreseen[x.tobytes()] = self._foresee(self.box.cube(x))
         self._open.append(x)
         return x.copy()
 
@@ -142,8 +140,8 @@ class Optimizer:
         `error`: the standard error of the value where it is known, one for all values or one for each, zero where the
         noise is unknown. It needs a model that hears of errors, as gp-universal does.
 
-        One value at another place answers the one open question, if there is one only: where a coordinate is a whole
-        number, round what is asked and tell the value there. Of several open ones answer each at its own place.
+        One value at another place answers the one open question, if there is one only. Of several open ones answer each
+        at its own place.
 
         **Raises:** `ValueError` for places outside the bounds (by more than rounding), for shapes that do not fit and
         for an `error` that is no standard deviation or that the model does not hear of; `TypeError` for values that
@@ -151,15 +149,14 @@ class Optimizer:
         """
         y = numbers(y)
         x = np.asarray(x, np.float64)
-        if x.shape != (*y.shape, len(self.low)) and not (x.shape == self.low.shape and y.size == 1):
+        d = len(self.box.low)
+        if x.shape != (*y.shape, d) and not (x.shape == (d,) and y.size == 1):
             raise ValueError(
-                f"`x` must have the shape {(*y.shape, len(self.low))} for values `y` of shape {y.shape}, got {x.shape}."
+                f"`x` must have the shape {(*y.shape, d)} for values `y` of shape {y.shape}, got {x.shape}."
             )
-        x, y = x.reshape(-1, len(self.low)), y.reshape(-1)
+        x, y = x.reshape(-1, d), y.reshape(-1)
         errors = self._errors(y, error)
-        inside = np.clip(x, self.low, self.high)
-        if not np.all(np.abs(x - inside) <= self._rounding()):
-            raise ValueError(f"`x` must lie within the bounds {self.low} to {self.high}, got {x}.")
+        inside = self.box.inside(x)
         self._has_errors |= error is not None
         self._units = None
         for place, value, of_value in zip(inside, y, errors, strict=True):
@@ -178,8 +175,8 @@ class Optimizer:
     def forget(self, x) -> None:
         """Takes back the open question at `x [d]`: it will not be answered. **Raises** `ValueError` where none is."""
         x = np.asarray(x, np.float64)
-        if x.shape != self.low.shape:
-            raise ValueError(f"`x` must have the shape {self.low.shape}, got {x.shape}.")
+        if x.shape != self.box.low.shape:
+            raise ValueError(f"`x` must have the shape {self.box.low.shape}, got {x.shape}.")
         question = self._close(x)
         if question is None:
             raise ValueError(f"There is no open question at x = {x}; there are {len(self._open)}: {self._open}.")
@@ -191,9 +188,9 @@ class Optimizer:
         `x [d]` and `fun`: the lowest value seen and its place (NaN where there is none yet); `x_iters [n d]` and
         `func_vals [n]`: all finite values in order; `nfev`: values told, failed ones included.
         """
-        x_iters = np.array([x for x, y, _ in self._told if np.isfinite(y)]).reshape(-1, len(self.low))
+        x_iters = np.array([x for x, y, _ in self._told if np.isfinite(y)]).reshape(-1, len(self.box.low))
         func_vals = np.array([y for _, y, _ in self._told if np.isfinite(y)])
-        x, fun = np.full(len(self.low), np.nan), np.nan
+        x, fun = np.full(len(self.box.low), np.nan), np.nan
         if len(func_vals):
             x, fun = x_iters[func_vals.argmin()], float(func_vals.min())
         return OptimizeResult(
@@ -229,16 +226,10 @@ class Optimizer:
         check_error(self.surrogate.model, errors, y)
         return np.where(np.isfinite(y), errors, 0.0)
 
-    def _rounding(self):
-        """How far apart, in each coordinate, two places may be that are one."""
-        side = self.high - self.low
-        single = np.finfo(np.float32).eps * np.maximum(np.abs(self.low), np.abs(self.high))
-        return np.clip(single, SAME * side, COARSE * side)
-
     def _close(self, x):
         """Takes the open question nearest to `x` off the list if that is its place, and gives the bytes of that, or
         None."""
-        away = [np.max(np.abs(other - x) / self._rounding()) for other in self._open]
+        away = [np.max(np.abs(other - x) / self.box.rounding) for other in self._open]
         if not away or min(away) > 1:
             return None
         return self._open.pop(int(np.argmin(away))).tobytes()
@@ -249,32 +240,38 @@ class Optimizer:
         mean, std, share = map(float, _foreseen(self.surrogate, seen, jnp.asarray(units(place[None]))))
         return Foreseen(mean, std, share, scale)
 
+    def _drawn(self):
+        """The next of the quasi-random places; of whole numbers one that was not asked for, if that is soon found."""
+        x = self.box.places(self._design.random(1)[0])
+        for _ in range(CANDIDATES if self.box.whole.all() else 0):
+            if not self._asked(self.box.cube(x)[None])[0]:
+                break
+            x = self.box.places(self._design.random(1)[0])
+        return x
+
     def _next(self):
         """The most promising place in the unit cube; along a line in turn of the whole, and of what lies around the
         best: in more dimensions that gains nothing for sure, and loses where there is noise."""
         number = len(self._told) + len(self._open)
-        closer = self._closer() if len(self.low) == 1 and number % 2 == 0 else None
+        one = len(self.box.low) == 1 and not self.box.whole.any()
+        closer = self._closer() if one and number % 2 == 0 else None
         if closer is None:
             return self._most_promising()
-        x = closer.low + closer._most_promising() * (closer.high - closer.low)
-        return (x - self.low) / (self.high - self.low)
+        return self.box.cube(closer.box.places(closer._most_promising()))
 
     def _closer(self):
         """The search between the nearest evaluations around the lowest value; None of too few."""
         x, y = np.array([x for x, *_ in self._told]), np.array([y for _, y, _ in self._told])
         if np.isfinite(y).sum() < NEAREST:
             return None
-        best, side = x[np.argmin(np.where(np.isfinite(y), y, np.inf))], self.high - self.low
+        best, side = x[np.argmin(np.where(np.isfinite(y), y, np.inf))], self.box.high - self.box.low
         half = np.maximum(np.sort(np.abs(x - best), axis=0)[NEAREST - 1], SMALLEST * side)
         closer = copy.copy(self)
-        closer.low, closer.high = np.maximum(best - half, self.low), np.minimum(best + half, self.high)
-        closer._told = [told for told in self._told if closer._holds(told[0])]
-        closer._open = [x for x in self._open if closer._holds(x)]
-        closer._units, closer._same = None, self._same * side / (closer.high - closer.low)
+        closer.box = self.box.near(best, half)
+        closer._told = [told for told in self._told if closer.box.holds(told[0])]
+        closer._open = [x for x in self._open if closer.box.holds(x)]
+        closer._units, closer._same = None, self._same * side / (closer.box.high - closer.box.low)
         return closer
-
-    def _holds(self, x):
-        return bool(np.all((x >= self.low) & (x <= self.high)))
 
     def _most_promising(self):
         """The place in the unit cube that promises most, after a few rounds of candidates."""
@@ -283,10 +280,12 @@ class Optimizer:
         key = jr.key(self._rng.integers(2**31))
         n = int(seen.mask.sum())
         best = np.argsort(np.asarray(seen.y)[:n], kind="stable")[:CENTRES]
-        anywhere = scipy.stats.qmc.Sobol(len(self.low), rng=self._rng).random(CANDIDATES // 2)
+        anywhere = scipy.stats.qmc.Sobol(len(self.box.low), rng=self._rng).random(CANDIDATES // 2)
         places = np.concatenate([anywhere, self._around(units.undo(np.asarray(seen.x)[best]), CANDIDATES // 2)])
         kept, promises = places[:0], np.zeros(0)
         for _ in range(ROUNDS):
+            if self.box.whole.any():
+                places = self.box.cube(self.box.places(places))
             found = np.asarray(_promises(self.acquisition, belief, seen, jnp.asarray(units(places)), key))
             found = np.where(self._asked(places), -np.inf, found)  # the very corner of the box, for one, was asked for
             kept, promises = np.concatenate([kept, places]), np.concatenate([promises, found])
@@ -297,7 +296,7 @@ class Optimizer:
 
     def _asked(self, places):
         """Which places in the unit cube are those of questions, open or answered."""
-        asked = (np.array([x for x, *_ in self._told] + self._open) - self.low) / (self.high - self.low)
+        asked = self.box.cube(np.array([x for x, *_ in self._told] + self._open).reshape(-1, len(self.box.low)))
         return np.any(np.all(np.abs(places[:, None] - asked) <= self._same, axis=2), axis=1)
 
     def _around(self, centres, n):
@@ -312,7 +311,7 @@ class Optimizer:
         scale = Scale.of(told[np.isfinite(told)])
         told = np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan)))
         y, errors = scale(told), np.pad(scale.error(told, errors), (0, len(pending)))
-        places = (np.array([x for x, *_ in self._told] + pending) - self.low) / (self.high - self.low)
+        places = self.box.cube(np.array([x for x, *_ in self._told] + pending))
         if self._units is None:
             self._units = Units.of(places[: len(y)], y, errors[: len(y)])
         y = np.concatenate([y, np.full(len(pending), np.median(y))])
