@@ -229,19 +229,31 @@ def test_errors_go_with_the_rows_of_their_labels(small, arrays):
         reg.score_report(X, y, error=error[::-1])
 
 
-@pytest.mark.parametrize("known", [0.0, 0.01, 0.8])
-def test_equal_errors_do_not_hinder_averaging(known):
-    """A small one changes nothing, one of all of the noise leaves none for new observations; unequal ones hinder."""
+@pytest.fixture(scope="module")
+def series():
+    """A noisy one, and the estimator that was told of no errors."""
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, (3000, 1))
     y = np.sin(X[:, 0]) + 0.8 * rng.normal(size=3000)
-    reg, plain = (npax.NeuralProcessRegressor().fit(X, y, **told) for told in ({"error": known}, {}))
+    return X, y, npax.NeuralProcessRegressor(views=None).fit(X, y)
+
+
+@pytest.mark.parametrize("known", [0.0, 0.01, 0.8])
+def test_equal_errors_do_not_hinder_averaging(known, series):
+    """A small one changes nothing, one of all of the noise leaves none for new observations."""
+    X, y, plain = series
+    reg = npax.NeuralProcessRegressor(views=None).fit(X, y, error=known)
     places = np.linspace(1, 9, 30)[:, None]
     assert reg.averaged_ == plain.averaged_ > 1
     assert np.array_equal(reg.predict(places), plain.predict(places))
     (_, left), (_, all_of_it) = (one.predict(places, return_std=True) for one in (reg, plain))
     assert np.median(np.square(all_of_it) - np.square(left)) == pytest.approx(known**2, rel=0.1)
-    _, none_left = reg.fit(X, y, error=1e200).predict(places, return_std=True)
+
+
+def test_huge_errors_leave_no_noise_and_unequal_ones_hinder_averaging(series):
+    X, y, _ = series
+    reg, places = npax.NeuralProcessRegressor(views=None).fit(X, y, error=1e200), np.linspace(1, 9, 30)[:, None]
+    _, none_left = reg.predict(places, return_std=True)
     assert np.array_equal(none_left, reg.predict(places, return_std=True, include_noise=False)[1])
     unequal = np.where(np.arange(3000) % 2, 0.1, 0.8)
     assert npax.NeuralProcessRegressor().fit(X, y, error=unequal).averaged_ == 1
