@@ -166,13 +166,11 @@ def stations_row() -> list[str]:
     found = _read("stations")["rows"]
     data = [found[name] for name in ("meuse", "ozone", "rainfall", "temperature")]
     ours, fitted = ([row[who] for row in data] for who in ("npax, zero-shot", "GP, Matern 3/2, fitted"))
-    crps = [", ".join(f"{row['crps']:#.3g}" for row in rows) for rows in (ours, fitted)]
-    gains = ", ".join(f"{row['gain']:.1f} ± {row['gain_error']:.1f}" for row in ours)
     return [
         "Real stations, half of which predict the others, without training: CRPS of zinc in the soil, ozone, rainfall, "
         "temperature",
-        f"{crps[0]} (less by {gains} %)",
-        f"{crps[1]}, scikit-learn GPs fitted to each",
+        f"{_crps(ours)} (less by {_gains(ours)} %)",
+        f"{_crps(fitted)}, scikit-learn GPs fitted to each",
     ]
 
 
@@ -180,15 +178,21 @@ def covariates_row() -> list[str]:
     found = _read("covariates")["rows"]
     data = [found[name] for name in ("zinc", "rainfall", "british_isles", "europe")]
     ways = ("npax, covariates", "universal kriging, fitted", "npax, places alone")
-    crps = [", ".join(f"{row[way]['crps']:#.3g}" for row in data) for way in ways]
-    ours = [row["npax, covariates"] for row in data]
-    gains = ", ".join(f"{row['gain']:.1f} ± {row['gain_error']:.1f}" for row in ours)
+    ours, kriging, without = ([row[way] for row in data] for way in ways)
     return [
         "With covariates (distance to a river, elevation): CRPS of zinc, rainfall, temperature of the British Isles "
         "and of Europe",
-        f"{crps[0]} (less by {gains} %)",
-        f"{crps[1]}, universal kriging fitted to each; {crps[2]}, npax without",
+        f"{_crps(ours)} (less by {_gains(ours)} %)",
+        f"{_crps(kriging)}, universal kriging fitted to each; {_crps(without)}, npax without",
     ]
+
+
+def _crps(rows):
+    return ", ".join(f"{row['crps']:#.3g}" for row in rows)
+
+
+def _gains(rows):
+    return ", ".join(f"{row['gain']:.1f} ± {row['gain_error']:.1f}" for row in rows)
 
 
 def noise_row() -> list[str]:

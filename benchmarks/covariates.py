@@ -9,16 +9,14 @@ covariates: lengths and noise by restricted maximum likelihood, slopes by genera
 Writes `results/covariates.md` and `.json`.
 """
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LinearRegression
-from stations import report, score
+from stations import Stations, run
 
 import npax
 from npax.data import fields
@@ -27,18 +25,6 @@ from npax.demo.baselines import chords
 ERA5_STATIONS = {"uk": 200, "europe": 600}
 STARTS = ((0.0, -2.0), (1.5, -1.0), (1.5, -4.0))
 """Logarithms of inverse length, in standard deviations of the places, and of the noise's variance."""
-
-
-class Stations(NamedTuple):
-    """Places `[n 2]` and covariates beside them, `[n 2 + p]`, and what was measured there, `[n]`."""
-
-    places: np.ndarray
-    y: np.ndarray
-    coords: str
-
-    @property
-    def covariates(self) -> list[int]:
-        return list(range(2, self.places.shape[1]))
 
 
 def zinc(folder: Path, repeats: int) -> Iterator[Stations]:
@@ -85,7 +71,7 @@ def places_alone(seen: Stations, wanted: np.ndarray):
 
 
 def with_covariates(seen: Stations, wanted: np.ndarray):
-    options = {"coords": seen.coords, "strategy": "exact", "covariates": seen.covariates}
+    options = {"coords": seen.coords, "strategy": "exact", "covariates": range(2, seen.places.shape[1])}
     return npax.NeuralProcessRegressor(**options).fit(seen.places, seen.y).predict(wanted, return_std=True)
 
 
@@ -118,7 +104,8 @@ def universal_kriging(seen: Stations, wanted: np.ndarray):
     def solved(guess):
         speed, noise = guess
         k = covariance(apart, speed) + (np.exp(noise) + 1e-8) * np.eye(len(x))
-        kz, ky = np.linalg.solve(k, np.column_stack([z, y]))[:, :-1], np.linalg.solve(k, y)
+        *kz, ky = np.linalg.solve(k, np.column_stack([z, y])).T
+        kz = np.stack(kz, axis=1)
         information = z.T @ kz
         slopes = np.linalg.solve(information, kz.T @ y)
         rest = ky - kz @ slopes
@@ -147,14 +134,5 @@ METHODS = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of the files")
-    parser.add_argument("--repeats", type=int, default=20, help="random halves, or hours")
-    options = parser.parse_args()
-    found = {data: score(data, METHODS, options.data, options.repeats) for data in DATA}
-    report(found, options.repeats, "covariates", "Stations with covariates", "universal kriging, fitted")
-
-
 if __name__ == "__main__":
-    main()
+    run(__doc__, DATA, METHODS, "covariates", "Stations with covariates", "universal kriging, fitted")

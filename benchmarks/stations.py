@@ -34,7 +34,8 @@ MOST = 300
 
 
 class Stations(NamedTuple):
-    """Places `[n 2]`, in degrees where `coords` is "latlon", and what was measured there, `[n]`."""
+    """Places `[n 2]`, in degrees where `coords` is "latlon", with covariates in further columns if there are any, and
+    what was measured there, `[n]`."""
 
     places: np.ndarray
     y: np.ndarray
@@ -178,14 +179,15 @@ def report(found, repeats, name, title, reference) -> None:
     write_json(name, {**about, "repeats": repeats, "rows": content})
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(description, data, methods, name, title, reference) -> None:
+    """The command of a comparison on stations."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder of the files")
-    parser.add_argument("--repeats", type=int, default=20, help="random halves, or days")
+    parser.add_argument("--repeats", type=int, default=20, help="random halves, or days or hours")
     options = parser.parse_args()
-    found = {data: score(data, METHODS, options.data, options.repeats) for data in DATA}
-    report(found, options.repeats, "stations", "Real stations", "GP, Matern 3/2, fitted")
+    found = {one: score(one, methods, options.data, options.repeats) for one in data}
+    report(found, options.repeats, name, title, reference)
 
 
 if __name__ == "__main__":
-    main()
+    run(__doc__, DATA, METHODS, "stations", "Real stations", "GP, Matern 3/2, fitted")

@@ -9,7 +9,8 @@ from .degrees import advice_of_range
 
 
 class Extrapolation(UserWarning):
-    """Targets lie so far outside the observations that intervals there are too narrow.
+    """Targets lie so far outside the observations that intervals there are too narrow, or their covariates outside the
+    range of the observed ones.
 
     That is outside the box that holds the observations by more than half of its half-width, in any coordinate in which
     they vary (with `coords="latlon"`: of its larger half-width, on a map whose distances from the middle of the

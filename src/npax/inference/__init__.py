@@ -4,7 +4,7 @@ from .anisotropy import Fit as Fit
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
 from .buckets import bucket as bucket
 from .by_column import ByColumn as ByColumn, Predictor as Predictor
-from .drift import Columns as Columns, Drift as Drift, WithDrift as WithDrift
+from .drift import Drift as Drift
 from .fill import fill as fill
 from .frames import Frame as Frame
 from .joint import covariance as covariance, joint_samples as joint_samples
@@ -27,3 +27,4 @@ from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
 from .superobservations import Scatter as Scatter, superobservations as superobservations
 from .tile import Tiled as Tiled
+from .with_drift import Columns as Columns, WithDrift as WithDrift

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .drift import WithDrift
 from .predict import Exact, Prediction, side_by_side
 from .tile import Tiled
+from .with_drift import WithDrift
 
 
 class ByColumn:

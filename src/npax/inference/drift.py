@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,10 +12,9 @@ from scipy.spatial.distance import cdist
 from .anisotropy import NUGGET, Blocks, Fit, Kernel, fitted, matern12, matern32, squares, without_mean
 from .frames import Frame
 from .normalise import AbstractCoordinates
-from .predict import Exact, Prediction, adapted
+from .predict import adapted
 from .standardise import Standardiser
 from .superobservations import groups
-from .tile import Tiled
 
 FEWEST = 5
 """Observations below which covariates are not heard."""
@@ -76,15 +75,16 @@ class Drift:
         positions, covariates, values = coordinates.positions(x), self.of_z(z), self.of_y(y)
         known = None if error is None else self.of_y.scaled(error).astype(float)
         kernels: list[tuple[Kernel, ...]] = [(matern12, matern32)] * len(values.T)
+        near = _Near.of(coordinates, positions)
         for number in range(ROUNDS):
             rest = values - covariates @ self.slopes
             if number == 1:
                 self.coordinates = adapted(coordinates, positions, rest, known, True)
-            frame = self.coordinates.space(positions)
-            near = _Near(frame, frame(positions), None if number == ROUNDS - 1 else SOME)
+                near = _Near.of(self.coordinates, positions)
+            seen = near if number == ROUNDS - 1 else near.some(SOME)
             errors = [None] * len(values.T) if known is None else known.T
             columns = zip(rest.T, self.slopes.T, errors, kernels, strict=True)
-            self.each = [_slopes(near, covariates, *column) for column in columns]
+            self.each = [_slopes(seen, covariates, *column) for column in columns]
             self.slopes = np.stack([column.mean for column in self.each], axis=1)
             kernels = [(column.expected.fit.kernel,) for column in self.each]
 
@@ -199,18 +199,24 @@ class Slopes(NamedTuple):
     expected: Expected
 
 
-class _Near:
-    """Observations in groups of neighbours, all of a few; `points [m d]` of a `frame` in the order of the groups, which
-    are `rows` of the observations `given [n d]`: all groups, or `most` of them."""
+class _Near(NamedTuple):
+    """Observations at `points [n d]` of a `frame`, in groups of neighbours, `rows` of them: all of a few."""
 
-    def __init__(self, frame: Frame, points: np.ndarray, most: int | None):
-        self.frame, self.given = frame, points
-        n = len(points)
+    frame: Frame
+    points: np.ndarray
+    rows: list[np.ndarray]
+
+    @classmethod
+    def of(cls, coordinates: AbstractCoordinates, positions: np.ndarray) -> "_Near":
+        frame = coordinates.space(positions)
+        points, n = frame(positions), len(positions)
         found = groups(points, SIZE) if n > TOGETHER else [np.arange(n)]  # places that coincide stay together
         rows = [part for rows in found for part in np.array_split(rows, -(-len(rows) // TOGETHER))]
-        self.rows = rows[:: -(-len(rows) // (most or len(rows)))]
-        self.sizes = np.array([len(rows) for rows in self.rows])
-        self.points = points[np.concatenate(self.rows)]
+        return cls(frame, points, rows)
+
+    def some(self, most: int) -> "_Near":
+        """At most so many of the groups."""
+        return self._replace(rows=self.rows[:: -(-len(self.rows) // most)])
 
 
 def _slopes(
@@ -225,15 +231,17 @@ def _slopes(
     of_rest = Standardiser.of(rest[:, None], None if error is None else error[:, None])
     values = of_rest(rest[:, None])
     known = None if error is None else of_rest.scaled(error[:, None]).astype(float)
-    blocks = Blocks.of(near.given, values)
-    fits = [fitted(near.given, values, kernel, blocks, known) for kernel in kernels]
+    blocks = Blocks.of(near.points, values)
+    fits = [fitted(near.points, values, kernel, blocks, known) for kernel in kernels]
     fit = max(fits, key=lambda fit: fit.log_likelihood)
     noise = np.full(len(z), fit.noise + NUGGET) + (0.0 if known is None else np.square(known[:, 0]))
-    each = [_group(near.given[rows], z[rows], rest[rows], noise[rows], fit) for rows in near.rows]
+    each = [_group(near.points[rows], z[rows], rest[rows], noise[rows], fit) for rows in near.rows]
     weights, middles, zpz, zpr, rpr = zip(*each, strict=True)
-    mean, covariance, left = _settled(before, near.sizes, *map(np.array, (zpz, zpr, rpr)))
+    sizes = np.array([len(rows) for rows in near.rows])
+    mean, covariance, left = _settled(before, sizes, *map(np.array, (zpz, zpr, rpr)))
     root = np.linalg.cholesky(covariance / 2 + covariance.T / 2)
-    expected = Expected(near.frame, near.points, near.sizes, fit, np.concatenate(weights), np.array(middles))
+    points = near.points[np.concatenate(near.rows)]
+    expected = Expected(near.frame, points, sizes, fit, np.concatenate(weights), np.array(middles))
     return Slopes(mean, root, left**-0.5, expected)
 
 
@@ -262,67 +270,3 @@ def _settled(before, sizes, zpz, zpr, rpr):
         more = covariance @ (np.einsum("gp,g->p", zpr, weight) + told @ before) - before
         share = max(1 - np.trace(covariance @ told) / max(others.sum(), 1.0), UNKNOWN)
     return before + more, covariance, share
-
-
-class Columns(NamedTuple):
-    """Which columns of a table `x [n d + p]` are coordinates of `places`, and which are `covariates`."""
-
-    places: list[int]
-    covariates: list[int]
-
-    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`[n d]` and `[n p]`."""
-        return x[:, self.places], x[:, self.covariates]
-
-
-class WithDrift:
-    """A predictor of what a `drift` leaves, and the drift: a function of `x [n d + p]`, whose `columns` are coordinates
-    and covariates."""
-
-    def __init__(self, field: Exact | Tiled, drift: Drift, columns: Columns):
-        self.field, self.drift, self.columns = field, drift, columns
-
-    def __call__(self, x: np.ndarray) -> Prediction:
-        rest, added = self.field(self.columns.split(x)[0]), self.added(x)
-        unknown = np.sqrt(np.square(self.doubt(x)).sum(axis=1)) * self.drift.unit
-        stds = (np.hypot(self.drift.widened * std, unknown) for std in (rest.observation_std, rest.function_std))
-        return Prediction(rest.mean + added, *stds)
-
-    def added(self, x: np.ndarray) -> np.ndarray:
-        """The drift at rows of `x`, `[n dy]`."""
-        return self.drift(self.columns.split(x)[1])
-
-    def doubt(self, x: np.ndarray) -> np.ndarray:
-        """What is not known of it, `[n p dy]`, in units of `drift.unit` (`Drift.doubt`)."""
-        return self.drift.doubt(*self.columns.split(x))
-
-    def part(self, x: np.ndarray) -> "WithDrift":
-        """The same answers at places among `x` from what those need (`Tiled.part`)."""
-        assert isinstance(self.field, Tiled)  # only tiles have parts
-        places, _ = self.columns.split(x)
-        return WithDrift(self.field.part(places), self.drift.part(places), self.columns)
-
-    def of(self, model: Any) -> "WithDrift":
-        """The same with another model (`Tiled.of`)."""
-        assert isinstance(self.field, Tiled)
-        return WithDrift(self.field.of(model), self.drift, self.columns)
-
-    @property
-    def in_tiles(self) -> bool:
-        return self.field.in_tiles
-
-    @property
-    def model(self) -> Any:
-        return self.field.model
-
-    @property
-    def dy(self) -> int:
-        return self.field.dy
-
-    @property
-    def progress(self) -> bool:
-        return self.field.progress
-
-    @progress.setter
-    def progress(self, shown: bool) -> None:
-        self.field.progress = shown

@@ -14,11 +14,11 @@ from ..progress import Progress
 from .autoregressive import followed_by_none, sample
 from .buckets import bucket, pad
 from .by_column import ByColumn, Predictor
-from .drift import WithDrift
 from .frames import HALF_SPAN
 from .grids import wide_enough
 from .predict import Prediction, moments, to_model
 from .tile import Tiled
+from .with_drift import WithDrift
 
 LARGEST = 1000
 """Targets up to which joint covariances are computed."""
