@@ -4,6 +4,7 @@ from . import (
     bench as bench,
     bias as bias,
     blocks as blocks,
+    counts as counts,
     data as data,
     devices as devices,
     estimators as estimators,
@@ -43,6 +44,7 @@ from .blocks import (
     UniformAttention as UniformAttention,
 )
 from .estimators import (
+    CountRegressor as CountRegressor,
     NeuralProcessRegressor as NeuralProcessRegressor,
     fill_gaps as fill_gaps,
     interpolate as interpolate,

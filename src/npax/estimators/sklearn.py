@@ -171,15 +171,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         model takes, latitudes beyond 90, an `error` that is negative or not finite, or for a model that hears of none
         or is fine-tuned; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
         """
-        for name, value, allowed in (
-            ("strategy", self.strategy, ("auto", "exact", "tiled")),
-            ("on_missing", self.on_missing, ("drop", "raise")),
-        ):
-            if value not in allowed:
-                raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
-        check_views(self.views)
-        true_or_false(normalize=self.normalize, progress=self.progress)
-        whole_number(1, tile_size=self.tile_size)
+        self._check_options()
         whole_number(0, finetune=finetune)
         if gaps is not None and not finetune:
             raise ValueError(
@@ -189,16 +181,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError("`finetune` does not hear of a known `error`: leave one of the two out.")
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=True)
-            self._check_columns(X)
-            self.coords_ = self.coords
-            self.model_, self.finetuned_ = _model(self.model, self.normalize), None
-            if self._columns.covariates:
-                refuse_drift(self.model_.likelihood)
+            self._begin(X)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
                 places, z = self._columns.split(X)
-                system = coordinates(self.coords_)
-                rest = [values - Drift(system, places, z, values)(z) for values, _ in self._groups(y)]
+                rest = [values - Drift(self._system, places, z, values)(z) for values, _ in self._groups(y)]
                 self.finetuned_ = train_on_gaps(
                     self.model_,
                     places,
@@ -284,10 +271,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
-        seed = self.random_state if random_state is None else random_state
-        most = np.iinfo(np.int32).max
-        drawn = seed.integers(most) if isinstance(seed, np.random.Generator) else check_random_state(seed).randint(most)
-        key = jr.key(int(drawn))
+        key = jr.key(seed_of(random_state, self.random_state))
         samples = joint_samples(self._predictor(1), X, n_samples, key, include_noise=include_noise)
         return self._like_y(np.moveaxis(samples, 0, -1))
 
@@ -326,6 +310,25 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         beside = f", {others} known values of other columns with them: fit each column by itself" if others else ""
         warn(f"{lost}; they are left out{beside}.", DroppedRows)
         return X[finite], y[finite], None if error is None else error[finite]
+
+    def _check_options(self):
+        for name, value, allowed in (
+            ("strategy", self.strategy, ("auto", "exact", "tiled")),
+            ("on_missing", self.on_missing, ("drop", "raise")),
+        ):
+            if value not in allowed:
+                raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
+        check_views(self.views)
+        true_or_false(normalize=self.normalize, progress=self.progress)
+        whole_number(1, tile_size=self.tile_size)
+
+    def _begin(self, X):
+        """Sets what is known before the values are: the model, and what the columns are."""
+        self._check_columns(X)
+        self.coords_ = self.coords
+        self.model_, self.finetuned_ = _model(self.model, self.normalize), None
+        if self._columns.covariates:
+            refuse_drift(self.model_.likelihood)
 
     def _check_columns(self, X):
         names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]
@@ -387,7 +390,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for values, _ in groups:
             refuse_impossible(self.model_.likelihood, values)
         options = {"normalize": self.normalize, "average": self.strategy == "auto", "size": self.tile_size}
-        self._observed = Observed.of(self.model_, coordinates(self.coords_), self._columns, X, groups, **options)
+        self._observed = Observed.of(self.model_, self._system, self._columns, X, groups, **options)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self.averaged_ = np.array([seen.number for seen in self._observed.each])
         of_each = [(seen.drift.coef, seen.drift.coef_std) for seen in self._observed.each]
@@ -399,6 +402,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.views_ = number_of_views(self._network)
         self._predictor(len(X))
         return self
+
+    @property
+    def _system(self):
+        return coordinates(self.coords_)
 
     def _groups(self, y, error=None):
         """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""
@@ -420,6 +427,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
+
+
+def seed_of(random_state, otherwise) -> int:
+    """A seed from what users of scikit-learn give; from `otherwise` where they give None."""
+    given, most = otherwise if random_state is None else random_state, np.iinfo(np.int32).max
+    generator = isinstance(given, np.random.Generator)
+    return int(given.integers(most) if generator else check_random_state(given).randint(most))
 
 
 def _model(model, normalize):

@@ -4,6 +4,7 @@ from .anisotropy import Fit as Fit
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
 from .buckets import bucket as bucket
 from .by_column import ByColumn as ByColumn, Predictor as Predictor
+from .counted import Counted as Counted, Rounds as Rounds, linearised as linearised
 from .drift import Drift as Drift
 from .fill import fill as fill
 from .frames import Frame as Frame

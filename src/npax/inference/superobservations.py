@@ -1,7 +1,7 @@
 """Means of near observations, where noise hides what differs among them: superobservations, as data assimilation calls
 them (Lorenc, 1981, Monthly Weather Review 109)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,13 +167,25 @@ def how_many(points: np.ndarray, values: np.ndarray) -> tuple[int, Fit | None]:
 def groups(points: np.ndarray, number: int) -> Iterator[np.ndarray]:
     """Indices of groups of `number` near `points [n d]` or nearly as many: boxes, halved along their longest sides.
     What coincides stays together."""
+
+    def first(rows):
+        parts = round(len(rows) / number)
+        return round(len(rows) * (parts // 2) / parts) if parts > 1 else 0
+
+    return halved(points, first)
+
+
+def halved(points: np.ndarray, first: Callable[[np.ndarray], int]) -> Iterator[np.ndarray]:
+    """Indices of the rows of `points [n d]` in boxes, which are cut in two along their longest sides. `first`: of the
+    rows of a box, in order along it, how many are to be in the first half, or nearly as many; 0 for no further cut.
+    What coincides stays together."""
     boxes = [np.arange(len(points))]
     while boxes:
         rows = boxes.pop()
-        parts = round(len(rows) / number)
         along = points[rows, np.argmax(np.ptp(points[rows], axis=0))]
         order = np.argsort(along, kind="stable")
-        cut = _cut(along[order], round(len(rows) * (parts // 2) / max(parts, 1))) if parts > 1 else 0
+        wanted = first(rows[order])
+        cut = _cut(along[order], wanted) if wanted else 0
         if cut:
             boxes += [rows[order[cut:]], rows[order[:cut]]]
         else:

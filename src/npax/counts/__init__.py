@@ -1,0 +1,5 @@
+"""What counts say of a rate: events in a time or among people, positives among those who were tested."""
+
+from ._base import AbstractCounts as AbstractCounts, Linearised as Linearised
+from .binomial import Binomial as Binomial
+from .poisson import Poisson as Poisson

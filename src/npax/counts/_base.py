@@ -1,0 +1,107 @@
+import abc
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
+STEPS = 20
+"""Of the search for the posterior of a single level."""
+LEAST = 1e-12
+"""The least information that a count is taken to hold."""
+
+Array = Float[np.ndarray, "*n"]
+
+
+class Linearised(NamedTuple):
+    """Counts as normal observations of the level: values, and their standard errors."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+
+class AbstractCounts(abc.ABC):
+    r"""The distribution of a count $y$, given its exposure $e$ (people and years, or how many were tested) and a rate
+    $r(\eta)$, an increasing function of a level $\eta$ that may be any real number: the canonical one, whose derivative
+    is the variance of a count of exposure 1.
+
+    **Shapes:** counts, exposures, levels and their standard deviations are arrays of one shape, float64.
+    """
+
+    fewest: ClassVar[float]
+    """Expected events below which counts of near places are summed."""
+
+    @abc.abstractmethod
+    def refuse_impossible(self, y: Array, exposure: Array) -> None:
+        """**Raises** `ValueError` for counts or exposures that cannot be."""
+
+    @abc.abstractmethod
+    def rate(self, level: Array) -> np.ndarray:
+        """The rate at a level."""
+
+    @abc.abstractmethod
+    def level(self, rate: float) -> float:
+        """The level of a rate. **Raises** `ValueError` for a rate that cannot be."""
+
+    @abc.abstractmethod
+    def moments(self, mean: Array, std: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the rate, where the level is normal."""
+
+    @abc.abstractmethod
+    def slope(self, mean: Array, std: Array) -> np.ndarray:
+        """The mean of the derivative of the rate, where the level is normal."""
+
+    @abc.abstractmethod
+    def events(self, y: Array, exposure: Array) -> np.ndarray:
+        """How many events are expected of each exposure at the rate of all, or of their opposite where these are fewer:
+        how much it says of the rate."""
+
+    @abc.abstractmethod
+    def with_prior(self, y: Array, exposure: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Counts and exposures with Jeffreys' prior of the rate of all, half an event, which is shared out by exposure:
+        so the rate is finite where nothing was counted."""
+
+    @abc.abstractmethod
+    def log_prob(self, y: Array, exposure: Array, level: Array) -> np.ndarray:
+        """The logarithm of the probability of a count."""
+
+    @abc.abstractmethod
+    def draw(self, rng: np.random.Generator, exposure: Array, rate: Array) -> np.ndarray:
+        """Counts at random."""
+
+    def linearised(self, y: Array, exposure: Array, mean: Array, std: Array) -> Linearised:
+        r"""A count as a normal observation of its level, which is taken to be $\mathcal N(m, s^2)$.
+
+        With $\lambda = e\, \mathbb E\, r'(\eta)$ it is $z = m + (y - e\, \mathbb E\, r(\eta)) / \lambda$, of variance
+        $1 / \lambda$: the natural gradient step of variational inference, whose fixed point has the greatest evidence
+        bound (Khan and Lin, 2017, *Conjugate-computation variational inference*); where $s = 0$ the working response of
+        a generalised linear model.
+        """
+        information = np.maximum(exposure * self.slope(mean, std), LEAST)
+        expected, _ = self.moments(mean, std)
+        return Linearised(mean + (y - exposure * expected) / information, 1 / np.sqrt(information))
+
+    def posterior(self, y: Array, exposure: Array, mean: Array, std: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of levels that are normal before they are counted, and taken for normal after."""
+        at, width = mean, std
+        for _ in range(STEPS):
+            at, width = met(mean, std, self.linearised(y, exposure, at, width))
+        return at, width
+
+    def log_evidence(self, y: Array, exposure: Array, mean: Array, std: Array) -> np.ndarray:
+        r"""$\log \int p(y \mid e, \eta)\, \mathcal N(\eta; m, s^2)\, d\eta$, by Gauss and Hermite's rule around where
+        count and level meet."""
+        at, width = self.posterior(y, exposure, mean, std)
+        levels = at[..., None] + width[..., None] * NODES
+        apart = (levels - mean[..., None]) / std[..., None]
+        ratio = (np.square(NODES) - np.square(apart)) / 2 + np.log(width / std)[..., None]
+        terms = self.log_prob(y[..., None], exposure[..., None], levels) + ratio
+        most = terms.max(axis=-1)
+        return most + np.log(np.exp(terms - most[..., None]) @ WEIGHTS)
+
+
+def met(mean: Array, std: Array, seen: Linearised) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of a normal level once it is seen with an error."""
+    share = np.square(std) / (np.square(std) + np.square(seen.error))
+    return mean + share * (seen.value - mean), np.sqrt(share) * seen.error

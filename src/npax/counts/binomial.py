@@ -1,0 +1,65 @@
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import expit, gammaln, log_expit, logit
+
+from ._base import NODES, WEIGHTS, AbstractCounts
+
+
+@dataclasses.dataclass(frozen=True)
+class Binomial(AbstractCounts):
+    r"""Positives among those who were tested, or yes and no: $y \sim \mathrm{Binomial}(e, r)$, $r = 1 / (1 + \exp
+    (-\eta))$; `exposure` is how many were tested, 1 where `y` is zero or one. Rates are the shares of positives."""
+
+    fewest = 0.5  # a single yes or no looks like noise
+
+    def refuse_impossible(self, y, exposure):
+        wrong = ~((exposure > 0) & np.isfinite(exposure))
+        if wrong.any():
+            raise ValueError(
+                f"`exposure`, how many were tested, must be positive and finite; got {exposure[wrong][0]:g}. Leave out "
+                "rows of none."
+            )
+        wrong = ~((y >= 0) & (y <= exposure))
+        if wrong.any():
+            raise ValueError(
+                f"`y` must hold numbers of positives, from 0 to `exposure`, how many were tested; got {y[wrong][0]:g} "
+                f"of {exposure[wrong][0]:g}."
+            )
+
+    def rate(self, level):
+        return expit(level)
+
+    def level(self, rate):
+        if not 0 < rate < 1:
+            raise ValueError(f"A share of positives must be above 0 and below 1, got {rate:g}.")
+        return float(logit(rate))
+
+    def moments(self, mean, std):
+        expected = averaged(expit, mean, std)
+        squares = averaged(lambda level: np.square(expit(level) - expected[..., None]), mean, std)
+        return expected, np.sqrt(squares)
+
+    def slope(self, mean, std):
+        return averaged(lambda level: expit(level) * expit(-level), mean, std)
+
+    def events(self, y, exposure):
+        share = y.sum() / exposure.sum()
+        return exposure * min(share, 1 - share)
+
+    def with_prior(self, y, exposure):
+        share = exposure / exposure.sum()
+        return y + share / 2, exposure + share
+
+    def log_prob(self, y, exposure, level):
+        ways = gammaln(exposure + 1) - gammaln(y + 1) - gammaln(exposure - y + 1)
+        return ways + y * log_expit(level) + (exposure - y) * log_expit(-level)
+
+    def draw(self, rng, exposure, rate):
+        return rng.binomial(np.round(exposure).astype(int), rate).astype(float)
+
+
+def averaged(function: Callable[[np.ndarray], np.ndarray], mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """The mean of a function of normal levels."""
+    return function(mean[..., None] + std[..., None] * NODES) @ WEIGHTS

@@ -1,0 +1,55 @@
+import dataclasses
+
+import numpy as np
+from scipy.special import gammaln
+
+from ._base import AbstractCounts
+
+MOST = 300.0
+"""The logarithm of a rate, at most: rates and their squares stay finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Poisson(AbstractCounts):
+    r"""Events in a time, an area or among people: cases of a disease, storms, animals seen. $y \sim \mathrm{Poisson}(e
+    r)$, $r = \exp(\eta)$; `exposure` is how many people, years, square kilometres, or how many cases were expected."""
+
+    fewest = 0.0  # even rare events are told from noise
+
+    def refuse_impossible(self, y, exposure):
+        wrong = ~((y >= 0) & np.isfinite(y))
+        if wrong.any():
+            raise ValueError(f"`y` must hold counts, finite and not negative; got {y[wrong][0]:g}.")
+        wrong = ~((exposure > 0) & np.isfinite(exposure))
+        if wrong.any():
+            raise ValueError(
+                f"`exposure` must be positive and finite; got {exposure[wrong][0]:g}. Leave out rows without any."
+            )
+
+    def rate(self, level):
+        return np.exp(np.clip(level, -MOST, MOST))
+
+    def level(self, rate):
+        if not rate > 0:
+            raise ValueError(f"A rate of events must be positive, got {rate:g}.")
+        return float(np.log(rate))
+
+    def moments(self, mean, std):
+        expected = self.slope(mean, std)
+        return expected, expected * np.sqrt(np.expm1(np.minimum(np.square(std), MOST)))
+
+    def slope(self, mean, std):
+        return self.rate(mean + np.square(std) / 2)
+
+    def events(self, y, exposure):
+        return exposure * (y.sum() / exposure.sum())
+
+    def with_prior(self, y, exposure):
+        return y + exposure / (2 * exposure.sum()), exposure
+
+    def log_prob(self, y, exposure, level):
+        return y * (level + np.log(exposure)) - exposure * self.rate(level) - gammaln(y + 1)
+
+    def draw(self, rng, exposure, rate):
+        expected = np.minimum(exposure * rate, 1e15)  # NumPy's largest is near 2**63
+        return rng.poisson(expected).astype(float)

@@ -1,0 +1,218 @@
+"""Rates of counts: cases among people, positives among those who were tested."""
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ..arguments import instance, true_or_false
+from ..counts import AbstractCounts, Linearised, Poisson
+from ..inference.counted import ROUNDS, Counted, linearised
+from ..likelihoods import of_real_numbers
+from ..models._base import hears_errors
+from ..progress import Progress
+from ..warn import warn
+from .dates import refuse_dates_in
+from .missing import unmasked
+from .sklearn import NeuralProcessRegressor, seed_of
+from .text import refuse_text
+
+DRAWS = 1000
+"""Counts that scores are taken from, of each prediction."""
+
+
+class CountRegressor(RegressorMixin, BaseEstimator):
+    r"""Rates of counts by a pretrained neural process: maps of prevalence, incidence, abundance. Nothing is trained.
+
+    What is mapped is a level, $\log r$ of a rate of events or $\operatorname{logit} r$ of a share, which varies over
+    the coordinates, with `covariates` (whose slopes are logarithms of ratios of rates, or of odds), and by a noise of
+    its own (overdispersion). Counts are brought to normal observations of it with known errors, by variational
+    inference (`npax.inference.linearised`), from which the network predicts levels as `NeuralProcessRegressor` does.
+    The model is the generalised linear geostatistical one (Diggle, Tawn and Moyeed, 1998, *Model-based geostatistics*);
+    of counts in cells, the log-Gaussian Cox process.
+
+    ```python
+    reg = npax.CountRegressor(npax.counts.Binomial(), npax.NeuralProcessRegressor(coords="latlon"))
+    reg.fit(villages, positive, exposure=tested)
+    prevalence, std = reg.predict(grid, return_std=True)
+    low, high = reg.predict_quantiles(grid, [0.025, 0.975]).T
+    above = reg.exceedance(grid, 0.2)  # the probability that a fifth or more are positive
+    ```
+
+    **Arguments:**
+
+    - `counts`: `npax.counts.Poisson()` for events, which None stands for; `npax.counts.Binomial()` for positives among
+      those tested.
+    - `regressor`: the `NeuralProcessRegressor` of the level, with coordinates, covariates and whatever else it takes;
+      None for one as it comes. Its model must hear of known errors, as `"gp-universal"` does.
+
+    **Attributes** after `fit`: `regressor_`, that of the level, fitted: `regressor_.predict` gives levels, and
+    `regressor_.coef_` slopes; `X_`, `y_`, `exposure_`; `n_iter_`, the rounds of inference; `n_features_in_`.
+
+    **Shapes:** `X [n d]`, `y [n]`, `exposure [n]` or one number. Rates are of one unit of exposure.
+
+    Counts so small that single ones say next to nothing are summed over near places first, where covariates are alike:
+    yes and no to half an expected event; and where counts are 2,000 or more, so that 500 to 1,000 sums are left, or
+    have two expected events.
+
+    **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
+    its point. With fewer than some 20 events in all levels are too high or low as much as chance has it, and intervals
+    rely on what the network has learned. `include_noise=False` gives the smooth rate; with it, that of a single further
+    place, which may differ from its neighbours. Noise is that between sums where counts are summed.
+    """
+
+    def __init__(self, counts=None, regressor=None):
+        self.counts = counts
+        self.regressor = regressor
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+    def fit(self, X, y, *, exposure: Any = 1.0) -> "CountRegressor":
+        """Linearises the counts, in some 3 to 8 rounds of a fit and a prediction of the regressor in one view.
+
+        **Arguments:** `exposure`: what the counts are of: people, years, expected cases; or how many were tested.
+
+        **Raises:** `ValueError` for counts or exposures that cannot be, and whatever `NeuralProcessRegressor.fit` finds
+        wrong; `TypeError` for other kinds of `counts` or `regressor`. **Warns** with scikit-learn's
+        `ConvergenceWarning` where rounds do not settle.
+        """
+        instance(AbstractCounts, counts=self._counts)
+        regressor = NeuralProcessRegressor() if self.regressor is None else clone(self.regressor)
+        instance(NeuralProcessRegressor, regressor=regressor)
+        X, y, exposure = self._began(regressor, X, y, exposure)
+        self._keep(regressor, X, y, exposure)
+        return self
+
+    def update(self, X, y, *, exposure: Any = 1.0) -> "CountRegressor":
+        """Adds counts to those in use, as `fit` on all of them."""
+        check_is_fitted(self)
+        X, y, exposure = self._checked(self.regressor_, X, y, exposure, reset=False)
+        parts = ((self.X_, X), (self.y_, y), (self.exposure_, exposure))
+        return self._keep(self.regressor_, *map(np.concatenate, parts))
+
+    def predict(self, X, return_std=False, include_noise=True):
+        """The mean of the rate at the rows of `X`, `[n]`, and with `return_std` its standard deviation.
+
+        `include_noise`: of a single further place (True), or of the rate that varies smoothly. The count of an exposure
+        `e` has the mean `e * rate`.
+        """
+        mean, std = self._counts.moments(*self._levels(X, include_noise))
+        return (mean, std) if return_std else mean
+
+    def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
+        """Quantiles of the rate at probabilities `q`: `[n]`, then the shape of `q`."""
+        return self._counts.rate(self._fitted().predict_quantiles(X, q, include_noise))
+
+    def exceedance(self, X, rate: float, include_noise=False) -> np.ndarray:
+        """The probability that the rate is above a given one, `[n]`; of the smooth rate unless told otherwise."""
+        mean, std = self._levels(X, include_noise)
+        return ndtr((mean - self._counts.level(rate)) / std)
+
+    def sample_y(self, X, n_samples=1, random_state=0, exposure: Any = 1.0, include_noise=True) -> np.ndarray:
+        """Counts of an `exposure`, drawn jointly: `[n n_samples]`.
+
+        Their levels are `regressor_.sample_y(...)`, whose cost and pitfalls are those of
+        `NeuralProcessRegressor.sample_y`; `counts.rate` of them are joint samples of rates.
+        """
+        levels = self._fitted().sample_y(X, n_samples, random_state, include_noise)
+        rng = np.random.default_rng((1, seed_of(random_state, self.regressor_.random_state)))
+        each = np.broadcast_to(exposures(exposure, len(levels))[:, None], levels.shape)
+        return self._counts.draw(rng, each, self._counts.rate(levels))
+
+    def score_report(self, X, y, exposure: Any = 1.0) -> dict[str, float]:
+        """RMSE and MAE of expected counts, and of their distribution the negative log-likelihood of a count, CRPS, and
+        the coverage and the score of its central 95 % interval; the last three from 1,000 draws of each count."""
+        from .. import metrics
+
+        X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
+        mean, std = self._levels(X, True)
+        rate, _ = self._counts.moments(mean, std)
+        rng = np.random.default_rng(0)
+        levels = mean + std * rng.normal(size=(DRAWS, len(mean)))
+        drawn = self._counts.draw(rng, np.broadcast_to(exposure, levels.shape), self._counts.rate(levels))
+        low, high = np.quantile(drawn, [0.025, 0.975], axis=0, method="inverted_cdf")
+        outside = np.maximum(low - y, 0) + np.maximum(y - high, 0)
+        return {
+            "rmse": metrics.rmse(y, exposure * rate),
+            "mae": metrics.mae(y, exposure * rate),
+            "nll": -float(np.mean(self._counts.log_evidence(y, exposure, mean, std))),
+            "crps": metrics.crps_samples(y, drawn),
+            "coverage": float(np.mean((low <= y) & (y <= high))),
+            "interval": float(np.mean(high - low + 2 / 0.05 * outside)),
+        }
+
+    @property
+    def _counts(self):
+        return Poisson() if self.counts is None else self.counts
+
+    def _fitted(self):
+        check_is_fitted(self)
+        return self.regressor_
+
+    def _levels(self, X, include_noise):
+        true_or_false(include_noise=include_noise)
+        return self._fitted().predict(X, return_std=True, include_noise=include_noise)
+
+    def _began(self, regressor, X, y, exposure):
+        regressor._check_options()
+        X, y, exposure = self._checked(regressor, X, y, exposure, reset=True)
+        regressor._begin(X)
+        model = regressor.model_
+        if not (hears_errors(model) and of_real_numbers(model.likelihood)):
+            raise ValueError(
+                "`regressor` must have a model of real numbers that hears of known errors, such as "
+                f'"gp-universal"; got one that is a {type(model).__name__}.'
+            )
+        return X, y, exposure
+
+    def _checked(self, regressor, X, y: Any, exposure, *, reset):
+        y = None if y is None else column_or_1d(unmasked(y), warn=True)
+        X, known, _ = regressor._checked(X, y, None, reset=reset)
+        exposure = exposures(exposure, len(y))
+        if len(known) < len(y):
+            exposure = exposure[np.isfinite(y.astype(np.float64))]
+        self._counts.refuse_impossible(known, exposure)
+        return X, known, exposure
+
+    def _keep(self, regressor, X, y, exposure):
+        with regressor._as_before_if_it_fails(), Progress("Rounds", ROUNDS, shown=regressor.progress) as bar:
+            table = Counted(X, y, exposure).pooled(self._counts, regressor._system, regressor._columns)
+            in_one_view = copy(regressor)
+            in_one_view.views, in_one_view.progress = None, False
+
+            def predict(seen: Linearised):
+                in_one_view._keep(table.x, seen.value, seen.error)
+                return in_one_view._predictor(len(table.x))(table.x)
+
+            def note(change):
+                bar.advance(1, f"levels changed by {change:.2g} of their standard deviations")
+
+            rounds = linearised(self._counts, table.y, table.exposure, predict, note)
+            regressor._keep(table.x, *rounds.seen)
+        if not rounds.settled:
+            warn(
+                f"Levels of the counts have not settled after {rounds.number} rounds: intervals may be off.",
+                ConvergenceWarning,
+            )
+        self.regressor_, self.n_iter_, self.n_features_in_ = regressor, rounds.number, X.shape[1]
+        self.X_, self.y_, self.exposure_ = X, y, exposure
+        if hasattr(regressor, "feature_names_in_"):
+            self.feature_names_in_ = regressor.feature_names_in_
+        return self
+
+
+def exposures(exposure: Any, n: int) -> np.ndarray:
+    """Exposures `[n]`, float64. **Raises** `ValueError` for another shape, and for what are no numbers."""
+    refuse_dates_in(exposure, "`exposure`")
+    refuse_text(exposure, "`exposure`")
+    given = np.asarray(unmasked(exposure), np.float64)
+    if given.shape not in ((), (n,), (n, 1)):
+        raise ValueError(f"`exposure` must be one number or have the length of the counts, {n}; got {given.shape}.")
+    return np.array(np.broadcast_to(given.reshape(-1) if given.ndim else given, n))

@@ -1,0 +1,119 @@
+"""Counts as normal observations of their level, so that what predicts fields predicts rates."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..counts import AbstractCounts, Linearised
+from .frames import HALF_SPAN
+from .normalise import AbstractCoordinates
+from .predict import Prediction
+from .superobservations import halved
+from .with_drift import Columns
+
+ROUNDS = 30
+SETTLED = 0.03
+"""The change of levels, in their standard deviations, root mean square, below which rounds end."""
+KEPT = 1000
+"""Sums that are left of many counts, or down to half as many."""
+ENOUGH = 2.0
+"""Expected events of a group: within one that has as many nothing could be told apart."""
+
+
+class Counted(NamedTuple):
+    """Counts `y [n]` of an `exposure [n]` at rows of `x [n d + p]`."""
+
+    x: np.ndarray
+    y: np.ndarray
+    exposure: np.ndarray
+
+    def pooled(self, counts: AbstractCounts, system: AbstractCoordinates, columns: Columns) -> "Counted":
+        """Sums over groups of near places with like covariates, at their means by exposure, where counts are small.
+
+        Of 2,000 counts or more so many become one that 500 to 1,000 are left, or have two expected events each, which
+        is less work and loses little. Those of fewer than `counts.fewest` are pooled in any case.
+        """
+        events = counts.events(self.y, self.exposure)
+        many = len(self.y) >= 2 * KEPT
+        least = max(counts.fewest, min(events.sum() / KEPT, ENOUGH) if many else 0.0)
+        if not least > events.min():
+            return self
+        places, z = columns.split(self.x)
+        positions = system.positions(places)
+        spread = np.ptp(z, axis=0)
+        alike = z / np.where(spread > 0, spread / (2 * HALF_SPAN), 1.0)
+        points = np.concatenate([system.space(positions)(positions), alike], axis=1)
+
+        def first(rows):
+            running = np.cumsum(events[rows])
+            half = int(np.argmin(np.abs(running - running[-1] / 2))) + 1
+            return half if min(running[half - 1], running[-1] - running[half - 1]) >= least else 0
+
+        groups = list(halved(points, first))
+        x = np.empty((len(groups), self.x.shape[1]))
+        x[:, columns.places] = system.columns(self._means(positions, groups))
+        x[:, columns.covariates] = self._means(z, groups)
+        return Counted(x, *(np.array([a[rows].sum() for rows in groups]) for a in (self.y, self.exposure)))
+
+    def _means(self, a, groups):
+        """By exposure; of differences, which are exact."""
+        each = [(a[rows[0]], a[rows] - a[rows[0]], self.exposure[rows]) for rows in groups]
+        return np.array([first + weight @ apart / weight.sum() for first, apart, weight in each])
+
+
+class Rounds(NamedTuple):
+    """What counts were linearised to, after how many rounds, and whether these had ended by themselves."""
+
+    seen: Linearised
+    number: int
+    settled: bool
+
+
+def linearised(
+    counts: AbstractCounts,
+    y: np.ndarray,
+    exposure: np.ndarray,
+    predict: Callable[[Linearised], Prediction],
+    note: Callable[[float], None] = lambda change: None,
+) -> Rounds:
+    r"""Counts `y [n]` as normal observations of the levels of their rates, for whatever predicts from such.
+
+    In turns: `predict` gives mean, noise and function at the places of the counts from normal observations with known
+    errors, and each count becomes a normal observation about there (`AbstractCounts.linearised`), until levels settle.
+    The level of a count has a noise of its own, by which rates differ more than by chance; from a function $\mathcal
+    N(m, v)$ and what is seen of the level, $z$ with the error $s$, it is $\mathcal N((1 - g) m + g z, (1 - g)^2 v + g
+    s^2)$, $g = n^2 / (n^2 + s^2)$, for a noise of standard deviation $n$.
+
+    `note` hears of the change in each round. **Cost:** that of `predict`, 3 to 8 times.
+    """
+    y, exposure = counts.with_prior(y, exposure)
+    middle = np.full(len(y), counts.level(y.sum() / exposure.sum()))
+    level, _ = posterior = counts.posterior(y, exposure, middle, np.ones(len(y)))
+    seen, step, last = counts.linearised(y, exposure, *posterior), 1.0, np.inf
+    for number in range(1, ROUNDS + 1):
+        before = level
+        level, std = _levels(predict(seen), seen)
+        change = float(np.sqrt(np.mean(np.square((level - before) / std))))
+        note(change)
+        seen = _between(seen, counts.linearised(y, exposure, level, std), step)
+        if change < SETTLED:
+            return Rounds(seen, number, True)
+        step, last = (step / 2 if change > last else step), change
+    return Rounds(seen, ROUNDS, False)
+
+
+def _levels(field: Prediction, seen: Linearised):
+    """Mean and standard deviation of the level of each count, whose noise is its own."""
+    mean, function = field.mean[:, 0], field.function_variance[:, 0]
+    noise = np.maximum(field.variance[:, 0] - function, 0.0)
+    share = noise / (noise + np.square(seen.error))
+    variance = np.square(1 - share) * function + share * np.square(seen.error)
+    return mean + share * (seen.value - mean), np.sqrt(variance)
+
+
+def _between(old: Linearised, new: Linearised, step: float) -> Linearised:
+    """So far from the old one to the new one, in precisions and what they weigh."""
+    before, after = (1 - step) / np.square(old.error), step / np.square(new.error)
+    precision = before + after
+    return Linearised((before * old.value + after * new.value) / precision, 1 / np.sqrt(precision))

@@ -1,0 +1,202 @@
+"""Rates of counts, from the estimator."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import untrained
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import estimator_checks
+
+import npax
+from npax.counts import Binomial, Poisson
+from npax.inference import Prediction, linearised
+from npax.likelihoods import FunctionAndNoise
+
+CHECKS = [
+    "estimators_overwrite_params",
+    "estimators_unfitted",
+    "get_params_invariance",
+    "no_attributes_set_in_init",
+    "parameters_default_constructible",
+    "positive_only_tag_during_fit",
+    "requires_y_none",
+    "set_params",
+    "supervised_y_2d",
+]
+
+
+def model(dx=3):
+    """An untrained one that hears of known errors."""
+    shape = {"blocks": 1, "size": 16, "heads": 2, "head_size": 8, "hidden": 16, "errors": True}
+    return untrained.untrained(lambda key: npax.TNPKR(dx, 1, likelihood=FunctionAndNoise(1), key=key, **shape))
+
+
+@pytest.fixture(scope="module")
+def tiny():
+    return model()
+
+
+def surveyed(rng, counts, n=80):
+    """Places, exposures and counts, whose level is smooth."""
+    X = rng.uniform(-1, 1, (n, 2))
+    exposure = rng.integers(1, 20, n).astype(float)
+    level = np.sin(3 * X[:, 0]) + X[:, 1]
+    return X, counts.draw(rng, exposure, counts.rate(level)), exposure, level
+
+
+def matern32(a, b, scale):
+    r = np.sqrt(3 * np.square((a[:, None] - b) / scale).sum(axis=-1))
+    return (1 + r) * np.exp(-r)
+
+
+def crps(level, mean, std):
+    return npax.metrics.crps(level, mean, std)
+
+
+@pytest.mark.parametrize(
+    ("counts", "n", "middle", "most"),
+    [(Poisson(), 150, -1.0, 1.25), (Binomial(), 150, 0.0, 1.25), (Poisson(), 200, -1.5, 1.4)],
+    ids=["some cases", "shares", "rare cases"],
+)
+def test_levels_are_nearly_those_of_the_gaussian_process_that_they_were_drawn_from(counts, n, middle, most):
+    """Which knows its covariance, and has the best normal posterior; and better than logarithms of observed rates."""
+    rng, k, scores = np.random.default_rng(3), None, []
+    for scale in (0.3, 0.6, 0.9):
+        X = rng.uniform(-1, 1, (n + 150, 2))
+        k = matern32(X, X, scale)
+        level = middle + np.linalg.cholesky(k + 1e-9 * np.eye(len(X))) @ rng.normal(size=len(X))
+        exposure = rng.integers(1, 12, len(X)).astype(float)
+        if n > 150:
+            exposure[:] = 1.0
+        y, k = counts.draw(rng, exposure, counts.rate(level)), k + 9.0  # its mean is not known
+
+        def exact(seen, at=slice(None, n), k=k):
+            gain = k[at, :n] @ np.linalg.inv(k[:n, :n] + np.diag(np.square(seen.error)))
+            variance = np.diag(k)[at] - np.einsum("ij,ij->i", gain, k[at, :n])
+            std = np.sqrt(np.maximum(variance, 1e-9))[:, None]
+            return Prediction((gain @ seen.value)[:, None], std, std)
+
+        best = exact(linearised(counts, y[:n], exposure[:n], exact).seen, slice(n, None))
+        reg = npax.CountRegressor(counts).fit(X[:n], y[:n], exposure=exposure[:n])
+        found = reg.regressor_.predict(X[n:], return_std=True, include_noise=False)
+        share = (y[:n] + 0.5) / (exposure[:n] + 1.0)
+        observed = np.log(share) if isinstance(counts, Poisson) else np.log(share / (1 - share))
+        error = (exposure[:n] * (share if isinstance(counts, Poisson) else share * (1 - share))) ** -0.5
+        rough = npax.NeuralProcessRegressor().fit(X[:n], observed, error=error)
+        naive = rough.predict(X[n:], return_std=True, include_noise=False)
+        of_best = best.mean[:, 0], best.function_std[:, 0]
+        covered = npax.metrics.coverage(level[n:], *found)
+        scores.append([crps(level[n:], *moments) for moments in (of_best, found, naive)] + [covered])
+    best, ours, naive, covered = np.mean(scores, axis=0)
+    assert covered > 0.85
+    assert ours < most * best
+    assert naive > 1.1 * ours
+
+
+@pytest.mark.parametrize("counts", [Poisson(), Binomial()], ids=["poisson", "binomial"])
+def test_what_it_says_is_of_the_levels_of_the_regressor(counts, tiny, rng):
+    X, y, exposure, _ = surveyed(rng, counts)
+    at = rng.uniform(-1, 1, (7, 2))
+    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(tiny)).fit(X, y, exposure=exposure)
+    mean, std = reg.regressor_.predict(at, return_std=True)
+    drawn = counts.rate(mean + std * rng.normal(size=(100_000, 7)))
+    rate, of_rate = reg.predict(at, return_std=True)
+    assert np.allclose(rate, drawn.mean(axis=0), rtol=0.03)
+    assert np.allclose(rate, reg.predict(at)) and of_rate.shape == (7,)
+    assert np.allclose(reg.predict_quantiles(at, [0.1, 0.9]), np.quantile(drawn, [0.1, 0.9], axis=0).T, rtol=0.03)
+    mean, std = reg.regressor_.predict(at, return_std=True, include_noise=False)
+    above = reg.exceedance(at, 0.4)
+    assert np.allclose(above, norm.sf(counts.level(0.4), mean, std))
+    samples = reg.sample_y(at, 16, exposure=np.arange(1.0, 8.0))
+    assert samples.shape == (7, 16) and (samples == np.round(samples)).all() and (samples >= 0).all()
+    assert np.array_equal(samples, reg.sample_y(at, 16, exposure=np.arange(1.0, 8.0)))
+    assert reg.n_features_in_ == 2 and reg.n_iter_ >= 1
+
+
+def test_scores_are_those_of_counts(tiny, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(tiny)).fit(X, y, exposure=exposure)
+    report = reg.score_report(X, y, exposure)
+    assert report["rmse"] == npax.metrics.rmse(y, exposure * reg.predict(X))
+    mean, std = reg.regressor_.predict(X, return_std=True)
+    assert np.isclose(report["nll"], -Poisson().log_evidence(y, exposure, mean, std).mean())
+    assert 0 <= report["coverage"] <= 1 and report["crps"] < report["mae"] and report["interval"] > 0
+    lost = y.copy()
+    lost[3] = np.nan
+    with pytest.warns(npax.estimators.DroppedRows):
+        fewer = reg.score_report(X, lost, exposure)
+    assert fewer["rmse"] == npax.metrics.rmse(np.delete(y, 3), np.delete(exposure * reg.predict(X), 3))
+
+
+def test_rows_without_a_count_are_left_out_and_more_may_come(tiny, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    lost = y.copy()
+    lost[[2, 70]] = np.nan
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(tiny))
+    with pytest.warns(npax.estimators.DroppedRows, match="2 of 80"):
+        mean = reg.fit(X, lost, exposure=exposure).predict(X)
+    rest = np.delete(np.arange(80), [2, 70])
+    assert np.array_equal(mean, clone(reg).fit(X[rest], y[rest], exposure=exposure[rest]).predict(X))
+    some = clone(reg).fit(X[:50], y[:50], exposure=exposure[:50])
+    more = some.update(X[50:], y[50:], exposure=exposure[50:])
+    assert np.allclose(more.predict(X), clone(reg).fit(X, y, exposure=exposure).predict(X))
+    before = dict(vars(some))
+    with pytest.raises(ValueError, match="not negative"):
+        some.update(X[:1], [-1.0])
+    assert vars(some).keys() == before.keys() and len(some.y_) == 80
+
+
+def test_slopes_of_covariates_are_logarithms_of_ratios(rng):
+    X = rng.uniform(-1, 1, (200, 3))
+    exposure = np.full(200, 30.0)
+    level = np.sin(3 * X[:, 0]) - 1.0 + 0.8 * X[:, 2]
+    table = pd.DataFrame(X, columns=["x", "y", "altitude"])
+    positive = Binomial().draw(rng, exposure, Binomial().rate(level))
+    reg = npax.CountRegressor(Binomial(), npax.NeuralProcessRegressor(covariates=["altitude"]))
+    reg.fit(table, positive, exposure=pd.Series(exposure))
+    assert abs(reg.regressor_.coef_[0] - 0.8) < 3 * reg.regressor_.coef_std_[0] < 0.6
+    assert list(reg.feature_names_in_) == ["x", "y", "altitude"]
+    assert np.corrcoef(reg.predict(table), Binomial().rate(level))[0, 1] > 0.97
+
+
+@pytest.mark.parametrize("counts", [Poisson(), Binomial()], ids=["poisson", "binomial"])
+@pytest.mark.parametrize("y", [np.zeros(40), np.ones(40), np.eye(40)[0]], ids=["none", "all", "one"])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_rarest_and_the_most_certain_have_finite_rates(counts, y, tiny, rng):
+    X = rng.uniform(-1, 1, (40, 2))
+    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(tiny)).fit(X, y)
+    for a in (*reg.predict(X, return_std=True), reg.predict_quantiles(X, 0.5), reg.exceedance(X, 0.1)):
+        assert np.isfinite(a).all()
+    assert np.isfinite(list(reg.score_report(X, y).values())).all()
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_scikit_learns_own_checks(check):
+    """Those that are not of the regressor, of a model that takes as many columns as they use; all of them pass."""
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(model(20)))
+    getattr(estimator_checks, f"check_{check}")("CountRegressor", reg)
+
+
+def test_what_is_wrong_is_said_by_name(tiny, rng):
+    X, y, exposure, _ = surveyed(rng, Binomial())
+    reg = npax.CountRegressor(Binomial(), npax.NeuralProcessRegressor(tiny))
+    with pytest.raises(ValueError, match=r"`exposure` must be one number or have the length of the counts, 80; got"):
+        reg.fit(X, y, exposure=exposure[1:])
+    with pytest.raises(ValueError, match="from 0 to `exposure`"):
+        reg.fit(X, exposure + 1, exposure=exposure)
+    with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
+        npax.CountRegressor("poisson").fit(X, y)
+    with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
+        npax.CountRegressor(regressor=npax.CountRegressor()).fit(X, y)
+    with pytest.raises(ValueError, match="hears of known errors"):
+        npax.CountRegressor(regressor=npax.NeuralProcessRegressor(untrained.cnp(3))).fit(X, y)
+
+
+def test_rounds_that_do_not_settle_are_warned_of(tiny, rng, monkeypatch):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    monkeypatch.setattr("npax.inference.counted.SETTLED", 0.0)
+    monkeypatch.setattr("npax.inference.counted.ROUNDS", 2)
+    with pytest.warns(ConvergenceWarning, match="not settled after 2 rounds"):
+        npax.CountRegressor(regressor=npax.NeuralProcessRegressor(tiny)).fit(X, y, exposure=exposure)
