@@ -3,3 +3,4 @@
 from ._base import AbstractCounts as AbstractCounts, Linearised as Linearised
 from .binomial import Binomial as Binomial
 from .poisson import Poisson as Poisson
+from .scores import score_report as score_report

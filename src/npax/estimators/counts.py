@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..arguments import instance, true_or_false
-from ..counts import AbstractCounts, Linearised, Poisson
+from ..counts import AbstractCounts, Linearised, Poisson, score_report
 from ..inference.counted import ROUNDS, Counted, linearised
 from ..likelihoods import of_real_numbers
 from ..models._base import hears_errors
@@ -20,9 +20,6 @@ from .dates import refuse_dates_in
 from .missing import unmasked
 from .sklearn import NeuralProcessRegressor, seed_of
 from .text import refuse_text
-
-DRAWS = 1000
-"""Counts that scores are taken from, of each prediction."""
 
 
 class CountRegressor(RegressorMixin, BaseEstimator):
@@ -127,26 +124,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         return self._counts.draw(rng, each, self._counts.rate(levels))
 
     def score_report(self, X, y, exposure: Any = 1.0) -> dict[str, float]:
-        """RMSE and MAE of expected counts, and of their distribution the negative log-likelihood of a count, CRPS, and
-        the coverage and the score of its central 95 % interval; the last three from 1,000 draws of each count."""
-        from .. import metrics
-
+        """`rmse mae nll crps coverage interval` of counts (`npax.counts.score_report`)."""
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
-        mean, std = self._levels(X, True)
-        rate, _ = self._counts.moments(mean, std)
-        rng = np.random.default_rng(0)
-        levels = mean + std * rng.normal(size=(DRAWS, len(mean)))
-        drawn = self._counts.draw(rng, np.broadcast_to(exposure, levels.shape), self._counts.rate(levels))
-        low, high = np.quantile(drawn, [0.025, 0.975], axis=0, method="inverted_cdf")
-        outside = np.maximum(low - y, 0) + np.maximum(y - high, 0)
-        return {
-            "rmse": metrics.rmse(y, exposure * rate),
-            "mae": metrics.mae(y, exposure * rate),
-            "nll": -float(np.mean(self._counts.log_evidence(y, exposure, mean, std))),
-            "crps": metrics.crps_samples(y, drawn),
-            "coverage": float(np.mean((low <= y) & (y <= high))),
-            "interval": float(np.mean(high - low + 2 / 0.05 * outside)),
-        }
+        return score_report(self._counts, y, exposure, *self._levels(X, True))
 
     @property
     def _counts(self):
