@@ -20,6 +20,11 @@ class Strategy(enum.StrEnum):
     tiled = "tiled"
 
 
+class Counts(enum.StrEnum):
+    poisson = "poisson"
+    binomial = "binomial"
+
+
 Noise = Annotated[bool, typer.Option(help="Standard deviation of a new observation, or of the noiseless function.")]
 
 
@@ -43,6 +48,21 @@ def predict(
     error: Annotated[
         str | None,
         typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
+    ] = None,
+    counts: Annotated[
+        Counts | None,
+        typer.Option(
+            help="The values are counts: of events, or of positives among those who were tested. Writes rates.",
+            show_default=False,
+        ),
+    ] = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of what counts are of: people, years, expected cases, how many were tested.",
+            metavar="COLUMN",
+            show_default=False,
+        ),
     ] = None,
     at: Annotated[
         Path | None,
@@ -98,6 +118,9 @@ def predict(
 
       npax predict cases.csv --x date --y rate --resolution 1 -o days.csv --plot days.png
 
+      npax predict villages.csv --x lon lat --y positive --counts binomial --exposure tested --coords latlon
+      --resolution 0.1 -o prevalence.nc
+
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
 
       npax predict floats.csv --x lon lat date --y temp --coords latlon --resolution 1 1 30 -o months.nc
@@ -110,9 +133,10 @@ def predict(
     same command goes on where it stopped.
 
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
-    of the function that is observed with noise). Where the points or the grid to predict at have a column or variable Y
-    too, the prediction is scored on it (not on a grid that is written to .zarr); with --no-noise as on values of the
-    function; with --error as on values that have the errors of the same column there.
+    of the function that is observed with noise); with --counts of the rate of one unit of exposure. Where the points or
+    the grid to predict at have a column or variable Y too, the prediction is scored on it (not on a grid that is
+    written to .zarr, and not with --counts); with --no-noise as on values of the function; with --error as on values
+    that have the errors of the same column there.
     """
     with clear_errors():
         from ..estimators.dates import scaled_by_themselves
@@ -126,6 +150,8 @@ def predict(
         beside = list(covariates or [])
         if beside and at is None:
             raise ValueError("--covariates must be known where values are predicted: give these places by --at FILE.")
+        if exposure is not None and counts is None:
+            raise ValueError("--exposure is of counts: say which, --counts poisson or --counts binomial.")
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet, .zarr), --plot PICTURE or both.")
         if output is not None:
@@ -141,7 +167,8 @@ def predict(
         dated = scaled_by_themselves(x, coords.value)
         given = tables.read(observations)
         observed = tables.with_dates(given, dated)
-        tables.check_columns(observed, [*x, *beside, y, *([] if error is None else [error])], observations, dated=dated)
+        others = [name for name in (error, exposure) if name is not None]
+        tables.check_columns(observed, [*x, *beside, y, *others], observations, dated=dated)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         wanted = None
@@ -161,6 +188,7 @@ def predict(
 
         options = {"coords": coords.value, "model": model, "finetune": finetune, "strategy": strategy.value}
         options |= {"covariates": beside, "error": error, "include_noise": noise, "progress": err.is_terminal}
+        options |= {"counts": None if counts is None else _of(counts), "exposure": exposure}
         try:
             if store is not None:
                 prediction = interpolate(
@@ -184,8 +212,15 @@ def predict(
         if plot is not None:
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}")
-        if store is None or not hasattr(target, "data_vars"):  # a grid for a store may be larger than memory
+        of_values = counts is None
+        if of_values and (store is None or not hasattr(target, "data_vars")):  # that of a store may be too large
             _score(prediction, target, y, error, noise, table)
+
+
+def _of(counts):
+    from .. import counts as kinds
+
+    return {Counts.poisson: kinds.Poisson, Counts.binomial: kinds.Binomial}[counts]()
 
 
 def _strategy(prediction, y):

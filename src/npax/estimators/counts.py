@@ -132,6 +132,12 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     def _counts(self):
         return Poisson() if self.counts is None else self.counts
 
+    def _request(self):
+        """What predictions depend on, beside the model's strategy: not what the counts are linearised to, whose last
+        digits are those of a machine."""
+        model, _, *others = self.regressor_._request()
+        return model, (self.X_, self.y_, self.exposure_, repr(self._counts)), *others
+
     def _fitted(self):
         check_is_fitted(self)
         return self.regressor_

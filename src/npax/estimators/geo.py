@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from ..arguments import true_or_false
+from ..arguments import instance, true_or_false
 from ..arrays import with_nan
+from ..counts import AbstractCounts
 from ..files import is_remote
 from ..training import AbstractGaps
+from .counts import CountRegressor
 from .dates import (
     in_days,
     refuse_dates,
@@ -26,7 +29,7 @@ from .grid import Grid, moment_attributes, refuse_taken, require
 from .known_errors import refuse_no_errors
 from .likelihood import warn_of_noise
 from .missing import refuse_missing
-from .moments import complete, lazy_moments, moments_at
+from .moments import complete, lazy_moments, moments_at, of_rates
 from .sklearn import NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 
@@ -46,6 +49,8 @@ def interpolate(
     *,
     covariates: Hashable | Sequence[Hashable] | None = None,
     error: Hashable | Sequence[Hashable] | None = None,
+    counts: AbstractCounts | None = None,
+    exposure: Hashable | None = None,
     coords: str = "planar",
     include_noise: bool = True,
     finetune: int = 0,
@@ -80,6 +85,9 @@ def interpolate(
       elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
       is known; see `NeuralProcessRegressor.fit`.
+    - `counts`, `exposure`: where `y` holds counts, what they are of, `npax.counts.Poisson()` or
+      `npax.counts.Binomial()`, and the name of what holds people, years, or how many were tested (1 where there is
+      none): the result is the rate of one unit of exposure, `CountRegressor`'s.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
       apart, as the pretrained ones do).
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
@@ -134,9 +142,10 @@ def interpolate(
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got {[*columns, *ys]}: rename them."
         )
+    beside = [*errors, *_exposures(exposure, counts, ys, errors, finetune)]
     reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
     dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
-    table, attributes = as_table(observations, columns, ys, errors)
+    table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
     refuse_other_kinds_of_time(dated, table, _of_target(target, x))
     starts = [start_of(table[name]) if name in dated else None for name in columns]
     grid = None if is_table(target) else Grid.of(target, columns, starts)
@@ -168,15 +177,23 @@ def interpolate(
         asked = with_levels(target, columns)
         require(asked.columns, columns, "target")
         wanted = _places(_in_days(asked, columns, starts), columns, "target")
-    reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)
+    if counts is None:
+        request = reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)._request()
+    else:
+        of_each = 1.0 if exposure is None else _columns(table, [exposure], "observations")[there, 0]
+        of_counts = CountRegressor(counts, reg).fit(places, values[:, 0], exposure=of_each)
+        reg, request = of_counts.regressor_, of_counts._request()
+        attributes = {
+            name: {"long_name": f"the rate of {given.get('long_name', name)}"} for name, given in attributes.items()
+        }
     reg._names = columns
     if grid is None:
-        return _at_points(reg, target, wanted, ys, include_noise)
+        return _at_points(reg, target, wanted, ys, include_noise, counts)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
         reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
-    return _on_grid(reg, grid, ys, attributes, include_noise, store)
+    return _on_grid(reg, grid, ys, attributes, include_noise, counts, store, (*request, include_noise))
 
 
 def _folder(store):
@@ -200,6 +217,23 @@ def _check_names(x, ys, errors, covariates):
         raise ValueError(f"`x`, `y` and `covariates` must name every column once, got x={x}, y={ys}{beside}.")
     if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys, *covariates}):
         raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of the others; got {errors}.")
+
+
+def _exposures(exposure, counts, ys, errors, finetune):
+    """The name of exposures, if any. **Raises** `ValueError` for what does not go with counts, or only with these."""
+    if counts is None:
+        if exposure is not None:
+            raise ValueError("`exposure` is of counts: say which, `counts=npax.counts.Poisson()` or `Binomial()`.")
+        return []
+    instance(AbstractCounts, counts=counts)
+    if errors or finetune or len(ys) > 1:
+        raise ValueError(
+            "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune`; got "
+            f"y={ys}, error={errors}, finetune={finetune}."
+        )
+    if hasattr(exposure, "shape") or isinstance(exposure, float):
+        raise TypeError("`exposure` is a name here: add the exposures to `observations`, and give their column's name.")
+    return [] if exposure is None else [exposure]
 
 
 def _names(y, observations, x):
@@ -236,8 +270,10 @@ def _in_days(table, x, starts):
     return table
 
 
-def _at_points(reg, target, places, ys, include_noise):
+def _at_points(reg, target, places, ys, include_noise, counts):
     mean, std = reg.predict(places, return_std=True, include_noise=include_noise)
+    mean, std = (mean, std) if counts is None else counts.moments(mean, std)
+    mean, std = mean.reshape(-1, len(ys)), std.reshape(-1, len(ys))
     out = target.copy()
     for i, name in enumerate(ys):
         out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
@@ -245,7 +281,7 @@ def _at_points(reg, target, places, ys, include_noise):
     return out
 
 
-def _on_grid(reg, grid, ys, attributes, include_noise, store):
+def _on_grid(reg, grid, ys, attributes, include_noise, counts, store, request):
     predictor = reg._predictor(grid.size)
     variables = list(_variables(ys, attributes, reg.strategy_))
     if store is not None or grid.chunks:
@@ -253,15 +289,15 @@ def _on_grid(reg, grid, ys, attributes, include_noise, store):
     if store is not None:
         from .store import Store
 
-        request = (predictor.model, reg.X_, reg.y_, reg.error_, reg.covariates, reg.coords, reg.normalize)
-        request += (reg.strategy_, reg.averaged_, reg.tile_size, include_noise)
-        return Store(store, grid, variables, request).fill(
-            lambda places: moments_at(predictor, places, include_noise), progress=reg.progress
+        return Store(store, grid, variables, (*request, reg.strategy_)).fill(
+            lambda places: of_rates(counts, moments_at(predictor, places, include_noise)), progress=reg.progress
         )
     if grid.chunks:
         moments = lazy_moments(predictor, grid, include_noise)
+        moments = moments if counts is None else moments.map_blocks(partial(of_rates, counts), dtype=np.float64)
     else:
-        moments = moments_at(predictor, grid.points(), include_noise).reshape(*grid.sizes.values(), 2 * len(ys))
+        moments = of_rates(counts, moments_at(predictor, grid.points(), include_noise))
+        moments = moments.reshape(*grid.sizes.values(), 2 * len(ys))
     return grid.frame.assign(
         {name: (tuple(grid.sizes), moments[..., i], given) for i, (name, given) in enumerate(variables)}
     )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from ..counts import AbstractCounts
 from ..inference import Predictor
 from .grid import points
 
@@ -65,6 +66,11 @@ def _block(dims, of_axes, include_noise, part: np.ndarray, shared: Any, *columns
     (own_part,) = part.ravel()
     moments = moments_at(shared if own_part is None else own_part.of(shared), points(axes, dims), include_noise)
     return moments.reshape(*(sizes[d] for d in dims), moments.shape[1])
+
+
+def of_rates(counts: AbstractCounts | None, moments: np.ndarray) -> np.ndarray:
+    """The moments of rates from those of their levels, `[... 2]`; of what are no counts as they are."""
+    return moments if counts is None else np.stack(counts.moments(moments[..., 0], moments[..., 1]), axis=-1)
 
 
 def complete(places: np.ndarray) -> np.ndarray:

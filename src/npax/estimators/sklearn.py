@@ -403,6 +403,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._predictor(len(X))
         return self
 
+    def _request(self):
+        """What predictions depend on, beside the model's strategy."""
+        observed = self.X_, self.y_, self.error_
+        return self.model_, observed, self.covariates, self.coords, self.normalize, self.averaged_, self.tile_size
+
     @property
     def _system(self):
         return coordinates(self.coords_)

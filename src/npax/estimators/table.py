@@ -5,14 +5,15 @@ from .missing import refuse_undecoded
 from .repeats import warn_of_repeats, warn_of_same_places
 
 
-def as_table(observations, x, ys, errors=()):
-    """Observations as a DataFrame, and the attributes of each `y`; `errors`: names of their known standard errors."""
+def as_table(observations, x, ys, errors=(), *, summed=False):
+    """Observations as a DataFrame, and the attributes of each `y`; `errors`: names of their known standard errors, or
+    exposures; `summed`: whether those of the same places are made one later."""
     if is_table(observations):
         names = [*dict.fromkeys((*x, *ys, *errors))]
         observations = with_levels(observations, names)
         require(observations.columns, names, "observations")
         table = observations[names].compute() if is_lazy_table(observations) else observations
-        if not errors:
+        if not (errors or summed):
             warn_of_same_places(table, x, ys)
         return table, {}
     refuse_other_kinds(observations)
