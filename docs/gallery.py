@@ -65,7 +65,7 @@ def main() -> None:
     reads = {satellite: np.load, covariates: npax.data.era5_europe}
     readers = {digits: npax.data.mnist, resolution: npax.data.mnist, weather: npax.data.era5_europe}
     text = "# Gallery\n\nWhat `npax.plot` draws; `python docs/gallery.py` makes these pictures.\n"
-    for draw in (samples, field, search, *weights):
+    for draw in (samples, field, prevalence, search, *weights):
         picture = FOLDER / f"{draw.__name__}.png"
         path, wanted = weights.get(draw), options.only is None or draw.__name__ in options.only
         if wanted and (path is not None or draw not in weights):
@@ -109,6 +109,38 @@ def field() -> Figure:
     # The nodes run over the second coordinate first: rows of the picture are the second coordinate.
     on_grid = [np.asarray(a).reshape(side, side).T for a in (mean, std, task.yt[128:, 0])]
     plot.task_panels(figure.subplots(1, 4), nodes, nodes, *on_grid, (task.xc[:100], task.yc[:100, 0]))
+    return figure
+
+
+def prevalence() -> Figure:
+    """A disease in 120 villages, where 10 to 100 people were tested: how many were positive, the prevalence that
+    `npax.CountRegressor` finds, the truth, and the probability that more than a third are positive (`plot.field`)."""
+    rng, counts = np.random.default_rng(0), npax.counts.Binomial()
+    x, y = np.linspace(0, 10, 100), np.linspace(0, 6, 60)
+    nodes = np.stack(np.meshgrid(x, y), axis=-1)
+
+    def truth(at):
+        return counts.rate(-1.5 + 1.5 * np.sin(0.9 * at[..., 0]) * np.cos(at[..., 1]) + 0.1 * at[..., 0])
+
+    villages, tested = rng.uniform(0, [10, 6], (120, 2)), rng.integers(10, 101, 120)
+    positive = rng.binomial(tested, truth(villages))
+    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(coords="isotropic"))
+    reg.fit(villages, positive, exposure=tested)
+    found = reg.predict(nodes.reshape(-1, 2), include_noise=False).reshape(nodes.shape[:2])
+    above = reg.exceedance(nodes.reshape(-1, 2), 1 / 3).reshape(nodes.shape[:2])
+    figure = Figure(figsize=(15, 3.2), layout="constrained")
+    axes = figure.subplots(1, 4)
+    seen = axes[0].scatter(
+        *villages.T, s=tested, c=positive / tested, cmap="RdYlBu_r", vmin=0, vmax=0.8, edgecolors="k"
+    )
+    axes[0].set(title="positive among those tested (size)", xlim=(0, 10), ylim=(0, 6), aspect="equal")
+    for ax, (title, values) in zip(axes[1:3], {"prevalence": found, "truth": truth(nodes)}.items(), strict=True):
+        plot.field(ax, x, y, values, cmap="RdYlBu_r", limits=(0.0, 0.8))
+        ax.set(title=title)
+    figure.colorbar(seen, ax=axes[:3], shrink=0.8)
+    drawn = plot.field(axes[3], x, y, above, cmap="magma_r", limits=(0.0, 1.0))
+    axes[3].set(title="probability of more than a third")
+    figure.colorbar(drawn, ax=axes[3], shrink=0.8)
     return figure
 
 

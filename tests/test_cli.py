@@ -11,7 +11,7 @@ import pytest
 import typer
 import xarray as xr
 from typer.testing import CliRunner
-from untrained import cnp, small
+from untrained import cnp, hearing, small
 
 import npax
 import npax.plot
@@ -438,6 +438,26 @@ def test_covariates_come_with_the_places(observations, weights, tmp_path):
     refused(predict(observations, weights, "--covariates", "slope", *at), "slope", "obs.csv")
     points.drop(columns="soil").to_csv(tmp_path / "points.csv", index=False)
     refused(predict(observations, weights, "--covariates", "soil", *at), "soil", "points.csv")
+
+
+def test_counts_have_rates(tmp_path):
+    rng = np.random.default_rng(1)
+    tested = rng.integers(5, 50, 40)
+    table = pd.DataFrame({"x": rng.uniform(0, 9, 40), "cases": rng.binomial(tested, 0.3), "tested": tested})
+    table.to_csv(tmp_path / "obs.csv", index=False)
+    points = pd.DataFrame({"x": [0.5, 1.5], "cases": [1, 2]})
+    points.to_csv(tmp_path / "points.csv", index=False)
+    npax.save(tmp_path / "m.safetensors", hearing(3))
+    given = [tmp_path / "obs.csv", "--x", "x", "--y", "cases", "--model", tmp_path / "m.safetensors"]
+    given += ["--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv", "--exposure", "tested"]
+    result = run("predict", *given, "--counts", "poisson")
+    assert result.exit_code == 0 and "scores" not in result.output, result.output
+    options = {"counts": npax.counts.Poisson(), "exposure": "tested", "model": str(tmp_path / "m.safetensors")}
+    expected = npax.interpolate(table, points, "x", "cases", **options)
+    for name in ("cases_mean", "cases_std"):
+        np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")[name], expected[name], rtol=1e-4)
+    refused(run("predict", *given), "--exposure is of counts: say which, --counts poisson or --counts binomial")
+    refused(run("predict", *given[:-1], "people", "--counts", "poisson"), "no column 'people'")
 
 
 def test_strategy_and_noise_are_those_of_the_library(observations, weights, tmp_path):

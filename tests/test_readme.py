@@ -50,6 +50,9 @@ def names(tmp_path, monkeypatch):
     soil = soil.assign(elevation=rng.random(60), river=rng.random(60))
     soil.to_csv("soil.csv", index=False)
     soil[["x", "y", "elevation", "river"]].head(3).to_csv("points.csv", index=False)
+    tested = rng.integers(5, 50, 60)
+    villages = floats.drop(columns="temp").assign(positive=rng.binomial(tested, 0.3), tested=tested)
+    villages.to_csv("villages.csv", index=False)
     Path("surveys").mkdir()
     for i in range(3):
         soil[20 * i : 20 * i + 20 - i].to_csv(f"surveys/{i}.csv", index=False)
@@ -67,6 +70,9 @@ def names(tmp_path, monkeypatch):
             "ys": y[30:50],
             "X_new": X[50:],
             "y_new": y[50:],
+            "villages": villages[["lon", "lat"]].to_numpy(),
+            "positive": villages.positive,
+            "tested": tested,
         },
         **{"table": soil.drop(columns=["zinc", "sem"]), "zinc": soil["zinc"]},
         **{"floats": floats, "sst": sst, "xc": x3, "yc": x3[:, :1], "xt": x3},

@@ -35,6 +35,12 @@ def cnp(dx, dy=1):
     return untrained(lambda key: npax.CNP(dx, dy, **shape, key=key))
 
 
+def hearing(dx):
+    """A model that hears of known errors, of one block."""
+    shape = {"blocks": 1, "size": 16, "heads": 2, "head_size": 8, "hidden": 16, "errors": True}
+    return untrained(lambda key: npax.TNPKR(dx, 1, likelihood=FunctionAndNoise(1), key=key, **shape))
+
+
 def small():
     """A small model of the shipped model's kind: three coordinates, translation equivariant."""
     return untrained(

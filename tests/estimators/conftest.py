@@ -9,6 +9,12 @@ def small():
 
 
 @pytest.fixture(scope="session")
+def hearing():
+    """One that hears of known errors, and is quick to compile."""
+    return untrained.hearing(3)
+
+
+@pytest.fixture(scope="session")
 def tiny():
     """A model of any kind, where compiling is most of the work."""
     return untrained.cnp(3)

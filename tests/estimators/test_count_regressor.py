@@ -12,7 +12,6 @@ from sklearn.utils import estimator_checks
 import npax
 from npax.counts import Binomial, Poisson
 from npax.inference import Prediction, linearised
-from npax.likelihoods import FunctionAndNoise
 
 CHECKS = [
     "estimators_overwrite_params",
@@ -25,17 +24,6 @@ CHECKS = [
     "set_params",
     "supervised_y_2d",
 ]
-
-
-def model(dx=3):
-    """An untrained one that hears of known errors."""
-    shape = {"blocks": 1, "size": 16, "heads": 2, "head_size": 8, "hidden": 16, "errors": True}
-    return untrained.untrained(lambda key: npax.TNPKR(dx, 1, likelihood=FunctionAndNoise(1), key=key, **shape))
-
-
-@pytest.fixture(scope="module")
-def tiny():
-    return model()
 
 
 def surveyed(rng, counts, n=80):
@@ -96,10 +84,10 @@ def test_levels_are_nearly_those_of_the_gaussian_process_that_they_were_drawn_fr
 
 
 @pytest.mark.parametrize("counts", [Poisson(), Binomial()], ids=["poisson", "binomial"])
-def test_what_it_says_is_of_the_levels_of_the_regressor(counts, tiny, rng):
+def test_what_it_says_is_of_the_levels_of_the_regressor(counts, hearing, rng):
     X, y, exposure, _ = surveyed(rng, counts)
     at = rng.uniform(-1, 1, (7, 2))
-    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(tiny)).fit(X, y, exposure=exposure)
+    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
     mean, std = reg.regressor_.predict(at, return_std=True)
     drawn = counts.rate(mean + std * rng.normal(size=(100_000, 7)))
     rate, of_rate = reg.predict(at, return_std=True)
@@ -115,9 +103,9 @@ def test_what_it_says_is_of_the_levels_of_the_regressor(counts, tiny, rng):
     assert reg.n_features_in_ == 2 and reg.n_iter_ >= 1
 
 
-def test_scores_are_those_of_counts(tiny, rng):
+def test_scores_are_those_of_counts(hearing, rng):
     X, y, exposure, _ = surveyed(rng, Poisson())
-    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(tiny)).fit(X, y, exposure=exposure)
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
     report = reg.score_report(X, y, exposure)
     assert report["rmse"] == npax.metrics.rmse(y, exposure * reg.predict(X))
     mean, std = reg.regressor_.predict(X, return_std=True)
@@ -130,11 +118,11 @@ def test_scores_are_those_of_counts(tiny, rng):
     assert fewer["rmse"] == npax.metrics.rmse(np.delete(y, 3), np.delete(exposure * reg.predict(X), 3))
 
 
-def test_rows_without_a_count_are_left_out_and_more_may_come(tiny, rng):
+def test_rows_without_a_count_are_left_out_and_more_may_come(hearing, rng):
     X, y, exposure, _ = surveyed(rng, Poisson())
     lost = y.copy()
     lost[[2, 70]] = np.nan
-    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(tiny))
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing))
     with pytest.warns(npax.estimators.DroppedRows, match="2 of 80"):
         mean = reg.fit(X, lost, exposure=exposure).predict(X)
     rest = np.delete(np.arange(80), [2, 70])
@@ -164,9 +152,9 @@ def test_slopes_of_covariates_are_logarithms_of_ratios(rng):
 @pytest.mark.parametrize("counts", [Poisson(), Binomial()], ids=["poisson", "binomial"])
 @pytest.mark.parametrize("y", [np.zeros(40), np.ones(40), np.eye(40)[0]], ids=["none", "all", "one"])
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_rarest_and_the_most_certain_have_finite_rates(counts, y, tiny, rng):
+def test_the_rarest_and_the_most_certain_have_finite_rates(counts, y, hearing, rng):
     X = rng.uniform(-1, 1, (40, 2))
-    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(tiny)).fit(X, y)
+    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(hearing)).fit(X, y)
     for a in (*reg.predict(X, return_std=True), reg.predict_quantiles(X, 0.5), reg.exceedance(X, 0.1)):
         assert np.isfinite(a).all()
     assert np.isfinite(list(reg.score_report(X, y).values())).all()
@@ -175,13 +163,13 @@ def test_the_rarest_and_the_most_certain_have_finite_rates(counts, y, tiny, rng)
 @pytest.mark.parametrize("check", CHECKS)
 def test_scikit_learns_own_checks(check):
     """Those that are not of the regressor, of a model that takes as many columns as they use; all of them pass."""
-    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(model(20)))
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(untrained.hearing(20)))
     getattr(estimator_checks, f"check_{check}")("CountRegressor", reg)
 
 
-def test_what_is_wrong_is_said_by_name(tiny, rng):
+def test_what_is_wrong_is_said_by_name(hearing, rng):
     X, y, exposure, _ = surveyed(rng, Binomial())
-    reg = npax.CountRegressor(Binomial(), npax.NeuralProcessRegressor(tiny))
+    reg = npax.CountRegressor(Binomial(), npax.NeuralProcessRegressor(hearing))
     with pytest.raises(ValueError, match=r"`exposure` must be one number or have the length of the counts, 80; got"):
         reg.fit(X, y, exposure=exposure[1:])
     with pytest.raises(ValueError, match="from 0 to `exposure`"):
@@ -194,9 +182,9 @@ def test_what_is_wrong_is_said_by_name(tiny, rng):
         npax.CountRegressor(regressor=npax.NeuralProcessRegressor(untrained.cnp(3))).fit(X, y)
 
 
-def test_rounds_that_do_not_settle_are_warned_of(tiny, rng, monkeypatch):
+def test_rounds_that_do_not_settle_are_warned_of(hearing, rng, monkeypatch):
     X, y, exposure, _ = surveyed(rng, Poisson())
     monkeypatch.setattr("npax.inference.counted.SETTLED", 0.0)
     monkeypatch.setattr("npax.inference.counted.ROUNDS", 2)
     with pytest.warns(ConvergenceWarning, match="not settled after 2 rounds"):
-        npax.CountRegressor(regressor=npax.NeuralProcessRegressor(tiny)).fit(X, y, exposure=exposure)
+        npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)

@@ -717,3 +717,67 @@ def test_degrees_are_known_by_their_names(names, table, small):
     renamed[names[1]] *= 20.0
     with pytest.warns(PlanarDegrees, match="look like degrees"):
         npax.interpolate(renamed, renamed.head(2), names, "temp", model=small)
+
+
+@pytest.fixture
+def villages(rng):
+    lon, lat = rng.uniform(-5, 5, 40), rng.uniform(40, 48, 40)
+    tested = rng.integers(5, 50, 40)
+    return pd.DataFrame({"lon": lon, "lat": lat, "positive": rng.binomial(tested, 0.3), "tested": tested})
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_counts_have_rates(villages, hearing, noise, tmp_path):
+    """In a table, on a grid, lazily and in a store: those of the estimator."""
+    counts = npax.counts.Binomial()
+    reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(hearing, coords="latlon"))
+    reg.fit(villages[["lon", "lat"]].to_numpy(), villages.positive, exposure=villages.tested)
+    lon, lat = np.meshgrid(LON, LAT)
+    places = np.stack([lon.ravel(), lat.ravel()], axis=1)
+    mean, std = reg.predict(places, return_std=True, include_noise=noise)
+    options = {"y": "positive", "counts": counts, "exposure": "tested", "include_noise": noise}
+    out = interpolate(villages, pd.DataFrame(places, columns=["lon", "lat"]), hearing, **options)
+    assert np.allclose(out.positive_mean, mean) and np.allclose(out.positive_std, std)
+    lazy = xr.DataArray(dask.array.zeros((5, 7), chunks=(2, 7)), {"lat": LAT, "lon": LON}, ("lat", "lon"))
+    for target, store in (
+        ({"lat": LAT, "lon": LON}, None),
+        (lazy, None),
+        ({"lat": LAT, "lon": LON}, tmp_path / "a.zarr"),
+    ):
+        found = interpolate(villages, target, hearing, **options, store=store)
+        assert (found.positive_mean.chunks is None) == (target is not lazy and store is None)
+        assert np.allclose(found.positive_mean, mean.reshape(5, 7)) and np.allclose(
+            found.positive_std, std.reshape(5, 7)
+        )
+    again = interpolate(villages, {"lat": LAT, "lon": LON}, hearing, **options, store=tmp_path / "a.zarr")
+    assert np.array_equal(again.positive_mean, found.positive_mean)
+    with pytest.raises(FileExistsError, match="another prediction"):
+        twice = villages.assign(tested=2 * villages.tested)
+        interpolate(twice, {"lat": LAT, "lon": LON}, hearing, **options, store=tmp_path / "a.zarr")
+
+
+def test_rates_are_not_in_the_unit_of_their_counts(villages, hearing):
+    data = xr.Dataset({name: ("village", villages[name].to_numpy()) for name in villages}).set_coords(["lon", "lat"])
+    data["positive"].attrs = {"units": "persons", "long_name": "infected children"}
+    options = {"y": "positive", "counts": npax.counts.Binomial(), "exposure": "tested"}
+    found = interpolate(data, {"lat": LAT, "lon": LON}, hearing, **options).positive_mean
+    assert "units" not in found.attrs and found.attrs["long_name"] == "predicted mean of the rate of infected children"
+
+
+def test_what_goes_with_counts_is_said(villages, hearing):
+    target = villages[["lon", "lat"]]
+    options = {"y": "positive", "counts": npax.counts.Binomial(), "exposure": "tested"}
+    for words, wrong in {
+        r"`exposure` is of counts: say which, `counts=npax.counts.Poisson\(\)`": {"counts": None},
+        r"one column `y`, no `error` .* and no `finetune`; got .*error=\['tested'\]": {"error": "tested"},
+        r"no `finetune`; got .*finetune=5": {"finetune": 5},
+        r"got y=\['positive', 'tested'\]": {"y": ["positive", "tested"]},
+        "no column .*'people'|'people'": {"exposure": "people"},
+        "from 0 to `exposure`": {"exposure": None},
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            interpolate(villages, target, hearing, **{**options, **wrong})
+    with pytest.raises(TypeError, match="`exposure` is a name here"):
+        interpolate(villages, target, hearing, **{**options, "exposure": villages.tested})
+    with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
+        interpolate(villages, target, hearing, **{**options, "counts": "binomial"})
