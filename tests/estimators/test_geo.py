@@ -749,7 +749,8 @@ def test_counts_have_rates(villages, hearing, noise, tmp_path):
         assert np.allclose(found.positive_mean, mean.reshape(5, 7)) and np.allclose(
             found.positive_std, std.reshape(5, 7)
         )
-    again = interpolate(villages, {"lat": LAT, "lon": LON}, hearing, **options, store=tmp_path / "a.zarr")
+    with pytest.warns(UserWarning, match="nothing is computed again"):
+        again = interpolate(villages, {"lat": LAT, "lon": LON}, hearing, **options, store=tmp_path / "a.zarr")
     assert np.array_equal(again.positive_mean, found.positive_mean)
     with pytest.raises(FileExistsError, match="another prediction"):
         twice = villages.assign(tested=2 * villages.tested)
@@ -777,7 +778,8 @@ def test_what_goes_with_counts_is_said(villages, hearing):
     }.items():
         with pytest.raises(ValueError, match=words):
             interpolate(villages, target, hearing, **{**options, **wrong})
+    unchecked, x = inspect.unwrap(npax.interpolate), ["lon", "lat"]
     with pytest.raises(TypeError, match="`exposure` is a name here"):
-        interpolate(villages, target, hearing, **{**options, "exposure": villages.tested})
+        unchecked(villages, target, x, **{**options, "exposure": villages.tested})
     with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
-        interpolate(villages, target, hearing, **{**options, "counts": "binomial"})
+        unchecked(villages, target, x, **{**options, "counts": "binomial"})

@@ -4,7 +4,10 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, gammaln, log_expit, logit
 
-from ._base import NODES, WEIGHTS, AbstractCounts
+from ._base import AbstractCounts
+
+NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
+WEIGHTS = WEIGHTS / WEIGHTS.sum()
 
 
 @dataclasses.dataclass(frozen=True)
