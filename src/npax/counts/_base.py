@@ -7,8 +7,8 @@ from scipy.special import logsumexp
 
 ACROSS = np.linspace(-12, 12, 121)
 """Where a level is looked at, in standard deviations of its posterior."""
-STEPS = 20
-"""Of the search for the posterior of a single level."""
+STEPS, FARTHEST = 50, 1.0
+"""Of the search for the posterior of a single level, and how far each goes at most: beyond, rates are another matter."""
 LEAST = 1e-12
 """The least information that a count is taken to hold."""
 
@@ -87,7 +87,8 @@ class AbstractCounts(abc.ABC):
         """Mean and standard deviation of levels that are normal before they are counted, and taken for normal after."""
         at, width = mean, std
         for _ in range(STEPS):
-            at, width = met(mean, std, self.linearised(y, exposure, at, width))
+            end, width = met(mean, std, self.linearised(y, exposure, at, width))
+            at = at + np.clip(end - at, -FARTHEST, FARTHEST)
         return at, width
 
     def log_evidence(self, y: Array, exposure: Array, mean: Array, std: Array) -> np.ndarray:

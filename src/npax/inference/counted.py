@@ -13,6 +13,8 @@ from .superobservations import halved
 from .with_drift import Columns
 
 ROUNDS = 30
+FARTHEST = 2.0
+"""How far a level moves in a round, at most: a line touches the rate for about so far."""
 SETTLED = 0.03
 """The change of levels, in their standard deviations, root mean square, below which rounds end."""
 KEPT = 1000
@@ -94,6 +96,7 @@ def linearised(
     for number in range(1, ROUNDS + 1):
         before = level
         level, std = _levels(predict(seen), seen)
+        level = before + np.clip(level - before, -FARTHEST, FARTHEST)
         change = float(np.sqrt(np.mean(np.square((level - before) / std))))
         note(change)
         seen = _between(seen, counts.linearised(y, exposure, level, std), step)
