@@ -203,9 +203,9 @@ def test_a_noisy_series_is_seen_nearly_as_well_as_may_be(noise, rng):
 def test_joint_predictions_are_of_single_observations(strategy, rng):
     """Samples and covariances have the noise of one, on the diagonal alone."""
     model = npax.load("gp-universal")
-    seen = averaged(*noisy(rng, 1000, 1.0))
+    seen = averaged(*noisy(rng, 600, 1.0))
     kind = Exact if strategy == "exact" else Tiled
-    predictor = kind(model, seen.x, seen.y, Planar(units=(1.0,)), noise=seen.noise)
+    predictor = kind(model, seen.x[::5], seen.y[::5], Planar(units=(1.0,)), noise=seen.noise)  # few are as good here
     at = np.array([[-1.0], [1.0]])
     prediction = predictor(at)
     with_noise, without = (

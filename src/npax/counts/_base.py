@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 ACROSS = np.linspace(-12, 12, 121)
 """Where a level is looked at, in standard deviations of its posterior."""
 STEPS, FARTHEST = 50, 1.0
-"""Of the search for the posterior of a single level, and how far each goes at most: beyond, rates are another matter."""
+"""Of the search for the posterior of a single level, and how far each goes at most: rates are curved."""
 LEAST = 1e-12
 """The least information that a count is taken to hold."""
 
