@@ -53,8 +53,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     **Shapes:** `X [n d]`, `y [n]`, `exposure [n]` or one number. Rates are of one unit of exposure.
 
     Counts so small that single ones say next to nothing are summed over near places first, where covariates are alike:
-    yes and no to half an expected event; and where counts are 2,000 or more, so that 500 to 1,000 sums are left, or
-    have two expected events.
+    to a quarter of an expected event, or half a positive; and where counts are 2,000 or more, so that 500 to 1,000 sums
+    are left, or have two expected events.
 
     **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
     its point. With fewer than some 20 events in all levels are too high or low as much as chance has it, and intervals
