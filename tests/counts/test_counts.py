@@ -89,6 +89,18 @@ def test_a_prior_is_worth_half_an_event(counts):
     assert isinstance(counts, Poisson) or np.isclose((e - y).sum(), 0.5)
 
 
+def test_overdispersion_is_what_counts_vary_beyond_chance(counts, rng):
+    exposure = rng.integers(1, 30, 20_000).astype(float)
+    for noise in (0.0, 0.5):
+        y = counts.draw(
+            rng, exposure, counts.rate(-0.5 - counts.curved * noise**2 / 2 + noise * rng.normal(size=20_000))
+        )
+        found = counts.overdispersion(y, exposure, np.full(20_000, -0.5), np.zeros(20_000))
+        assert np.isclose(found, noise**2, atol=0.03)
+    single = counts.draw(rng, np.ones(9), np.full(9, 0.5))
+    assert isinstance(counts, Poisson) or counts.overdispersion(single, np.ones(9), np.zeros(9), np.zeros(9)) == 0
+
+
 def test_nothing_overflows(counts):
     mean, std = np.array([-1e6, 1e6, 0.0]), np.array([1.0, 1.0, 1e3])
     value, error = counts.linearised(np.ones(3), np.ones(3), mean, std)

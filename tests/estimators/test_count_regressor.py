@@ -1,12 +1,17 @@
 """Rates of counts, from the estimator."""
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
 import untrained
 from scipy.stats import norm
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import r2_score
+from sklearn.model_selection import cross_val_score
 from sklearn.utils import estimator_checks
 
 import npax
@@ -160,6 +165,56 @@ def test_the_rarest_and_the_most_certain_have_finite_rates(counts, y, hearing, r
     assert np.isfinite(list(reg.score_report(X, y).values())).all()
 
 
+def test_few_events_leave_doubt():
+    """Four events at 300 places: sums of places say what single ones do not; rounds settle, and rates add up."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    y = np.zeros(300)
+    y[[3, 90, 150, 260]] = 1.0
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(coords="isotropic")).fit(X, y)
+    low, high = reg.predict_quantiles(X, [0.025, 0.975], include_noise=False).T
+    assert 0.6 < reg.predict(X, include_noise=False).sum() / 4 < 1.6
+    assert np.median(high / low) > 4
+
+
+def test_sums_of_repeated_counts_keep_their_overdispersion():
+    """Forty clinics, sixty weeks: each week's level has a noise of 0.7, which sums would hide."""
+    rng = np.random.default_rng(0)
+    clinics = rng.uniform(size=(40, 2))
+    smooth = np.sin(4 * clinics[:, 0]) + np.cos(3 * clinics[:, 1]) - 0.5
+    y = rng.poisson(np.exp(np.repeat(smooth, 60) + 0.7 * rng.normal(size=2400)))
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(coords="isotropic"))
+    reg.fit(np.repeat(clinics, 60, axis=0), y)
+    assert len(reg.regressor_.X_) == 40
+    level, std = reg.regressor_.predict(clinics, return_std=True)
+    _, of_smooth = reg.regressor_.predict(clinics, return_std=True, include_noise=False)
+    assert np.allclose(np.sqrt(std**2 - of_smooth**2), 0.7, atol=0.1)
+    assert abs((level - smooth).mean()) < 0.1  # the mean rate lies above it, by half the variance
+    expected = np.exp(smooth + 0.7**2 / 2)
+    assert abs(reg.predict(clinics).mean() / expected.mean() - 1) < 0.1
+    drawn = np.log(reg.sample_y(clinics[:2], 64, exposure=1e6)).std(axis=1)
+    assert np.allclose(drawn, 0.7, rtol=0.35)
+
+
+def test_scores_of_searches_have_exposures(hearing, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
+    assert np.isclose(reg.score(X, y, exposure=exposure), r2_score(y, exposure * reg.predict(X)))
+    with config_context(enable_metadata_routing=True):
+        asked = clone(reg).set_fit_request(exposure=True).set_score_request(exposure=True)
+        found = cross_val_score(asked, X, y, cv=2, params={"exposure": exposure})
+    half = clone(reg).fit(X[40:], y[40:], exposure=exposure[40:])
+    assert np.isclose(found[0], half.score(X[:40], y[:40], exposure=exposure[:40]))
+
+
+def test_names_are_those_of_the_last_fit(hearing, rng):
+    X, y, _, _ = surveyed(rng, Poisson())
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing))
+    reg.fit(pd.DataFrame(X, columns=["east", "north"]), y)
+    assert list(reg.feature_names_in_) == ["east", "north"]
+    assert not hasattr(reg.fit(X, y), "feature_names_in_")
+
+
 @pytest.mark.parametrize("check", CHECKS)
 def test_scikit_learns_own_checks(check):
     """Those that are not of the regressor, of a model that takes as many columns as they use; all of them pass."""
@@ -174,6 +229,15 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
         reg.fit(X, y, exposure=exposure[1:])
     with pytest.raises(ValueError, match="from 0 to `exposure`"):
         reg.fit(X, exposure + 1, exposure=exposure)
+    with pytest.raises(ValueError, match="got the share .*: multiply shares by how many were tested"):
+        reg.fit(X, y / exposure)
+    with pytest.raises(ValueError, match="`exposure` must be one number or an array, got None"):
+        reg.fit(X, y, exposure=None)
+    reg.fit(X, y, exposure=exposure)
+    with pytest.raises(ValueError, match=r"`rate` must be one number, got \[0.1, 0.2\]"):
+        inspect.unwrap(npax.CountRegressor.exceedance)(reg, X, [0.1, 0.2])
+    with pytest.raises(ValueError, match="`exposure` must be finite and not negative, got -1"):
+        reg.sample_y(X[:2], exposure=-1.0)
     with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
         npax.CountRegressor("poisson").fit(X, y)
     with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):

@@ -775,6 +775,7 @@ def test_what_goes_with_counts_is_said(villages, hearing):
         r"got y=\['positive', 'tested'\]": {"y": ["positive", "tested"]},
         "no column .*'people'|'people'": {"exposure": "people"},
         "from 0 to `exposure`": {"exposure": None},
+        "`exposure` must name a column of its own, got 'positive'": {"exposure": "positive"},
     }.items():
         with pytest.raises(ValueError, match=words):
             interpolate(villages, target, hearing, **{**options, **wrong})

@@ -32,6 +32,10 @@ class AbstractCounts(abc.ABC):
 
     fewest: ClassVar[float]
     """Expected events below which counts of near places are summed."""
+    alone: ClassVar[float]
+    """The exposure of which counts cannot show that rates differ by more than chance."""
+    curved: ClassVar[float]
+    """Half the variance of a level, times this, is by how much the level of a mean rate lies above the mean level."""
 
     @abc.abstractmethod
     def refuse_impossible(self, y: Array, exposure: Array) -> None:
@@ -82,6 +86,14 @@ class AbstractCounts(abc.ABC):
         information = np.maximum(exposure * self.slope(mean, std), LEAST)
         expected, _ = self.moments(mean, std)
         return Linearised(mean + (y - exposure * expected) / information, 1 / np.sqrt(information))
+
+    def overdispersion(self, y: Array, exposure: Array, mean: Array, std: Array) -> float:
+        """The variance of the noise of levels that are predicted as normal but for it, from how much counts vary beyond
+        chance (Pearson's statistic)."""
+        rate, slope = self.moments(mean, std)[0], self.slope(mean, std)
+        chance = np.maximum(exposure * slope, LEAST)
+        beyond, room = np.sum(np.square(y - exposure * rate) / chance - 1), np.sum((exposure - self.alone) * slope)
+        return float(np.log1p(beyond / room)) if beyond > 0 and room > LEAST else 0.0
 
     def posterior(self, y: Array, exposure: Array, mean: Array, std: Array) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of levels that are normal before they are counted, and taken for normal after."""

@@ -16,6 +16,8 @@ class Binomial(AbstractCounts):
     (-\eta))$; `exposure` is how many were tested, 1 where `y` is zero or one. Rates are the shares of positives."""
 
     fewest = 0.5  # a single yes or no looks like noise
+    alone = 1.0
+    curved = 0.0
 
     def refuse_impossible(self, y, exposure):
         wrong = ~((exposure > 0) & np.isfinite(exposure))
@@ -23,6 +25,11 @@ class Binomial(AbstractCounts):
             raise ValueError(
                 f"`exposure`, how many were tested, must be positive and finite; got {exposure[wrong][0]:g}. Leave out "
                 "rows of none."
+            )
+        if (exposure == 1).all() and (y != np.round(y)).any():
+            raise ValueError(
+                f"`y` must hold numbers of positives, got the share {y[y != np.round(y)][0]:g}: multiply shares by how "
+                "many were tested, and give that as `exposure`."
             )
         wrong = ~((y >= 0) & (y <= exposure))
         if wrong.any():

@@ -15,6 +15,8 @@ class Poisson(AbstractCounts):
     r)$, $r = \exp(\eta)$; `exposure` is how many people, years, square kilometres, or how many cases were expected."""
 
     fewest = 0.25  # that there is none says little at a single place, and much of many
+    alone = 0.0
+    curved = 1.0
 
     def refuse_impossible(self, y, exposure):
         wrong = ~((y >= 0) & np.isfinite(y))

@@ -1,6 +1,7 @@
 """Rates of counts: cases among people, positives among those who were tested."""
 
 from copy import copy
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
-from ..inference.counted import ROUNDS, Counted, linearised
+from ..inference.counted import ROUNDS, Counted, Even, linearised
 from ..likelihoods import of_real_numbers
 from ..models._base import hears_errors
 from ..progress import Progress
@@ -20,6 +21,9 @@ from .dates import refuse_dates_in
 from .missing import unmasked
 from .sklearn import NeuralProcessRegressor, seed_of
 from .text import refuse_text
+
+LOOKED_AT = 4096
+"""Counts from which overdispersion is told, at most."""
 
 
 class CountRegressor(RegressorMixin, BaseEstimator):
@@ -59,7 +63,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
     its point. With fewer than some 20 events in all levels are too high or low as much as chance has it, and intervals
     rely on what the network has learned. `include_noise=False` gives the smooth rate; with it, that of a single further
-    place, which may differ from its neighbours. Noise is that between sums where counts are summed.
+    place, which may differ from its neighbours. Where counts are summed noise is told by how much they vary beyond
+    chance. 20,000 counts of some events each, which are not summed, take a minute or two, and their intervals are too
+    wide: sum them over cells first.
     """
 
     def __init__(self, counts=None, regressor=None):
@@ -109,6 +115,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
     def exceedance(self, X, rate: float, include_noise=False) -> np.ndarray:
         """The probability that the rate is above a given one, `[n]`; of the smooth rate unless told otherwise."""
+        if isinstance(rate, bool) or not isinstance(rate, Real):
+            raise ValueError(f"`rate` must be one number, got {rate!r}: ask for several one by one.")
         mean, std = self._levels(X, include_noise)
         return ndtr((mean - self._counts.level(rate)) / std)
 
@@ -120,8 +128,22 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         """
         levels = self._fitted().sample_y(X, n_samples, random_state, include_noise)
         rng = np.random.default_rng((1, seed_of(random_state, self.regressor_.random_state)))
-        each = np.broadcast_to(exposures(exposure, len(levels))[:, None], levels.shape)
+        each = exposures(exposure, len(levels))
+        if not (np.isfinite(each) & (each >= 0)).all():
+            raise ValueError(f"`exposure` must be finite and not negative, got {each.min():g} among them.")
+        each = np.broadcast_to(each[:, None], levels.shape)
         return self._counts.draw(rng, each, self._counts.rate(levels))
+
+    def score(self, X, y, sample_weight=None, exposure: Any = 1.0) -> float:
+        """The coefficient of determination of expected counts: of `exposure` times the rate.
+
+        **Pitfall:** scikit-learn's searches and `cross_val_score` hand exposures on to `fit` and `score` where metadata
+        routing is enabled and both are asked for, `set_fit_request(exposure=True).set_score_request(exposure=True)`.
+        """
+        from sklearn.metrics import r2_score
+
+        X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
+        return float(r2_score(y, exposure * self.predict(X), sample_weight=sample_weight))
 
     def score_report(self, X, y, exposure: Any = 1.0) -> dict[str, float]:
         """`rmse mae nll crps coverage interval` of counts (`npax.counts.score_report`)."""
@@ -182,6 +204,11 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
             rounds = linearised(self._counts, table.y, table.exposure, predict, note)
             regressor._keep(table.x, *rounds.seen)
+            if len(table.y) < len(y):  # what noise the network has found is that between sums
+                variance = self._overdispersion(regressor, X, y, exposure)
+                above = self._counts.curved * variance / 2 * (1 - 1 / table.number)
+                regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
+                regressor._tell_noise(Even(variance**0.5))
         if not rounds.settled:
             warn(
                 f"Levels of the counts have not settled after {rounds.number} rounds: intervals may be off.",
@@ -191,13 +218,22 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         self.X_, self.y_, self.exposure_ = X, y, exposure
         if hasattr(regressor, "feature_names_in_"):
             self.feature_names_in_ = regressor.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         return self
+
+    def _overdispersion(self, regressor, X, y, exposure):
+        some = slice(None, None, -(-len(y) // LOOKED_AT))
+        field = regressor._predictor(1)(X[some])
+        return self._counts.overdispersion(y[some], exposure[some], field.mean[:, 0], field.function_std[:, 0])
 
 
 def exposures(exposure: Any, n: int) -> np.ndarray:
     """Exposures `[n]`, float64. **Raises** `ValueError` for another shape, and for what are no numbers."""
     refuse_dates_in(exposure, "`exposure`")
     refuse_text(exposure, "`exposure`")
+    if exposure is None:
+        raise ValueError("`exposure` must be one number or an array, got None: leave it out for 1.")
     given = np.asarray(unmasked(exposure), np.float64)
     if given.shape not in ((), (n,), (n, 1)):
         raise ValueError(f"`exposure` must be one number or have the length of the counts, {n}; got {given.shape}.")

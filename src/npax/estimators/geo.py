@@ -97,7 +97,8 @@ def interpolate(
     - `options`: those of `NeuralProcessRegressor` (`model`, `strategy`, `on_missing`, `progress`, ...).
 
     **Returns:** for a DataFrame, a copy of it with two more columns per `y`; else a Dataset on the dimensions and
-    coordinates of `target`, whose variables carry the attributes of `y`, units included. What has these names already,
+    coordinates of `target`, whose variables carry the attributes of `y`, units included (of `counts` neither, for they
+    are rates of one unit of exposure). What has these names already,
     as after an earlier prediction, is replaced. The mean's attribute `strategy` (of a DataFrame: its own) says whether
     the prediction is exact or tiled.
 
@@ -142,7 +143,7 @@ def interpolate(
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got {[*columns, *ys]}: rename them."
         )
-    beside = [*errors, *_exposures(exposure, counts, ys, errors, finetune)]
+    beside = [*errors, *_exposures(exposure, counts, columns, ys, errors, finetune)]
     reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
     dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
     table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
@@ -219,7 +220,7 @@ def _check_names(x, ys, errors, covariates):
         raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of the others; got {errors}.")
 
 
-def _exposures(exposure, counts, ys, errors, finetune):
+def _exposures(exposure, counts, x, ys, errors, finetune):
     """The name of exposures, if any. **Raises** `ValueError` for what does not go with counts, or only with these."""
     if counts is None:
         if exposure is not None:
@@ -231,8 +232,10 @@ def _exposures(exposure, counts, ys, errors, finetune):
             "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune`; got "
             f"y={ys}, error={errors}, finetune={finetune}."
         )
-    if hasattr(exposure, "shape") or isinstance(exposure, float):
-        raise TypeError("`exposure` is a name here: add the exposures to `observations`, and give their column's name.")
+    if hasattr(exposure, "shape") or isinstance(exposure, float | list):
+        raise TypeError("`exposure` is one name here: add exposures to `observations`, and give their column's name.")
+    if exposure in (*x, *ys):
+        raise ValueError(f"`exposure` must name a column of its own, got {exposure!r}, which is among `x` or `y`.")
     return [] if exposure is None else [exposure]
 
 

@@ -12,7 +12,7 @@ from ..inference import (
     Drift,
     Exact,
     Fit,
-    Scatter,
+    Noise,
     Tiled,
     WithDrift,
     adapted,
@@ -37,7 +37,7 @@ class Seen(NamedTuple):
     x: np.ndarray
     y: np.ndarray
     number: float = 1.0
-    noise: Scatter | None = None
+    noise: Noise | None = None
     fit: Fit | None = None
     error: np.ndarray | None = None
 
@@ -65,11 +65,11 @@ class Seen(NamedTuple):
         system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
         alike = error is None or _about_the_same(error, y.max(axis=0) / 2 - y.min(axis=0) / 2)  # all of it at most
         if average and alike and of_reals and tells_noise(model.likelihood):
-            found = cls(drift, system, *superobservations(system, x, y))
+            means = superobservations(system, x, y)
             if error is None:
-                return found
-            if found.noise is not None and _about_the_same(error, np.median(found.noise.std, axis=0)):
-                return found._replace(noise=found.noise.beside(error))
+                return cls(drift, system, *means)
+            if means.noise is not None and _about_the_same(error, np.median(means.noise.std, axis=0)):
+                return cls(drift, system, *means._replace(noise=means.noise.beside(error)))
         return cls(drift, system, x, y, error=error)
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:

@@ -18,6 +18,7 @@ from ..inference import (
     ByColumn,
     Drift,
     Exact,
+    Noise,
     Predictor,
     Tiled,
     coordinates,
@@ -411,6 +412,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     @property
     def _system(self):
         return coordinates(self.coords_)
+
+    def _tell_noise(self, noise: Noise):
+        """What is predicted has this noise, and not the one of what the network sees."""
+        each = [seen._replace(noise=noise) for seen in self._observed.each]
+        self._observed, self._predictors = self._observed._replace(each=each), {}
 
     def _groups(self, y, error=None):
         """The columns of `y` that the model takes together, `[n dy]`, and their known errors, if any."""

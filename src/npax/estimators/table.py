@@ -23,8 +23,9 @@ def as_table(observations, x, ys, errors=(), *, summed=False):
     require(dataset.variables, [*x, *ys, *errors], "observations")
     attributes = {name: dict(dataset[name].attrs) for name in ys}
     _refuse_other_dims(dataset, x, ys, "x")
-    _refuse_other_dims(dataset, errors, ys, "error")
-    warn_of_repeats(dataset, x, ys)
+    _refuse_other_dims(dataset, errors, ys, "exposure" if summed else "error")
+    if not summed:
+        warn_of_repeats(dataset, x, ys)
     dataset = dataset[[*ys, *(name for name in dict.fromkeys((*x, *errors)) if name not in dataset.coords)]]
     dataset = dataset.reset_index([name for name, index in dataset.indexes.items() if index.nlevels > 1])
     dataset = dataset.drop_vars([name for name in dataset.coords if name not in (*x, *errors)]).compute()

@@ -24,11 +24,12 @@ ENOUGH = 2.0
 
 
 class Counted(NamedTuple):
-    """Counts `y [n]` of an `exposure [n]` at rows of `x [n d + p]`."""
+    """Counts `y [n]` of an `exposure [n]` at rows of `x [n d + p]`, or sums of a `number [n]` of them."""
 
     x: np.ndarray
     y: np.ndarray
     exposure: np.ndarray
+    number: np.ndarray | float = 1.0
 
     def pooled(self, counts: AbstractCounts, system: AbstractCoordinates, columns: Columns) -> "Counted":
         """Sums over groups of near places with like covariates, at their means by exposure, where counts are small.
@@ -56,12 +57,22 @@ class Counted(NamedTuple):
         x = np.empty((len(groups), self.x.shape[1]))
         x[:, columns.places] = system.columns(self._means(positions, groups))
         x[:, columns.covariates] = self._means(z, groups)
-        return Counted(x, *(np.array([a[rows].sum() for rows in groups]) for a in (self.y, self.exposure)))
+        y, exposure = (np.array([a[rows].sum() for rows in groups]) for a in (self.y, self.exposure))
+        return Counted(x, y, exposure, np.array([float(len(rows)) for rows in groups]))
 
     def _means(self, a, groups):
         """By exposure; of differences, which are exact."""
         each = [(a[rows[0]], a[rows] - a[rows[0]], self.exposure[rows]) for rows in groups]
         return np.array([first + weight @ apart / weight.sum() for first, apart, weight in each])
+
+
+class Even(NamedTuple):
+    """A noise that is the same everywhere: a function of places, as `Noise` is."""
+
+    std: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.full((len(x), 1), self.std)
 
 
 class Rounds(NamedTuple):
