@@ -229,7 +229,7 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
         reg.fit(X, y, exposure=exposure[1:])
     with pytest.raises(ValueError, match="from 0 to `exposure`"):
         reg.fit(X, exposure + 1, exposure=exposure)
-    with pytest.raises(ValueError, match="got the share .*: multiply shares by how many were tested"):
+    with pytest.raises(ValueError, match=r"got the share .*: multiply shares by how many were tested"):
         reg.fit(X, y / exposure)
     with pytest.raises(ValueError, match="`exposure` must be one number or an array, got None"):
         reg.fit(X, y, exposure=None)
