@@ -780,7 +780,7 @@ def test_what_goes_with_counts_is_said(villages, hearing):
         with pytest.raises(ValueError, match=words):
             interpolate(villages, target, hearing, **{**options, **wrong})
     unchecked, x = inspect.unwrap(npax.interpolate), ["lon", "lat"]
-    with pytest.raises(TypeError, match="`exposure` is a name here"):
+    with pytest.raises(TypeError, match="`exposure` is one name here"):
         unchecked(villages, target, x, **{**options, "exposure": villages.tested})
     with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
         unchecked(villages, target, x, **{**options, "counts": "binomial"})
