@@ -203,9 +203,10 @@ class CountRegressor(RegressorMixin, BaseEstimator):
                 bar.advance(1, f"levels changed by {change:.2g} of their standard deviations")
 
             rounds = linearised(self._counts, table.y, table.exposure, predict, note)
-            regressor._keep(table.x, *rounds.seen)
-            if len(table.y) < len(y):  # what noise the network has found is that between sums
-                variance = self._overdispersion(regressor, X, y, exposure)
+            if len(table.y) == len(y):
+                regressor._keep(table.x, *rounds.seen)
+            else:  # what noise the network finds is that between sums
+                variance = self._overdispersion(in_one_view, X, y, exposure)
                 above = self._counts.curved * variance / 2 * (1 - 1 / table.number)
                 regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
                 regressor._tell_noise(Even(variance**0.5))
