@@ -22,15 +22,13 @@ from ..inference import (
 )
 from ..likelihoods import of_real_numbers, tells_noise
 from ..models import AbstractNeuralProcess
-
-UNEQUAL = 0.1
-"""How much known variances may differ, as a share of that of the noise, where what they are of is averaged."""
+from ..models._base import hears_errors
 
 
 class Seen(NamedTuple):
     """Of some columns of `y`, less the `drift` that covariates add: observations `x [n d]`, `y [n dy]` in their units
-    (`system`) and their known errors, or means of a `number` of them, the `noise` of one and what they were taken for
-    (`npax.inference.superobservations`)."""
+    (`system`) and their known errors, or means of a `number` of them, the errors of these, the `noise` of one
+    observation and what they were taken for (`npax.inference.superobservations`)."""
 
     drift: Drift
     system: AbstractCoordinates
@@ -55,21 +53,16 @@ class Seen(NamedTuple):
         average: bool,
     ) -> "Seen":
         """In the units in which `y` varies alike; averaged, if asked for, where that loses little: for a model that
-        tells noise and function apart, and where known errors, if any, are about the same beside the noise. `z [n p]`:
-        the covariates."""
+        tells noise and function apart. `z [n p]`: the covariates."""
         drift = Drift(system, x, z, y, error)
         y = y - drift(z)
         if not normalize:
             return cls(drift, system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
-        alike = error is None or _about_the_same(error, y.max(axis=0) / 2 - y.min(axis=0) / 2)  # all of it at most
-        if average and alike and of_reals and tells_noise(model.likelihood):
-            means = superobservations(system, x, y)
-            if error is None:
-                return cls(drift, system, *means)
-            if means.noise is not None and _about_the_same(error, np.median(means.noise.std, axis=0)):
-                return cls(drift, system, *means._replace(noise=means.noise.beside(error)))
+        if average and of_reals and tells_noise(model.likelihood):
+            means = superobservations(system, x, y, error)
+            return cls(drift, system, *means if hears_errors(model) else means._replace(error=None))
         return cls(drift, system, x, y, error=error)
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:
@@ -89,9 +82,3 @@ class Seen(NamedTuple):
         """The answer of a `model`, of either `kind`, to tables of these `columns`."""
         field = kind(model, self.x, self.y, self.system, error=self.error, noise=self.noise, **options)
         return WithDrift(field, self.drift, columns) if columns.covariates else field
-
-
-def _about_the_same(error, noise):
-    """Of each column, beside a `noise [dy]`; of large ones squares would overflow."""
-    low, high = error.min(axis=0), error.max(axis=0)
-    return bool(np.all(np.sqrt(high - low) * np.sqrt(high / 2 + low / 2) <= (UNEQUAL / 2) ** 0.5 * noise))

@@ -271,14 +271,14 @@ def _loss(guess, apart, values, known, weight, kernel: Kernel = matern32):
     total, slopes = 0.0, np.zeros_like(guess)
     for y, beside in zip(np.moveaxis(values, 2, 0), np.moveaxis(known, 2, 0), strict=True):
         varied = np.ptp(y, axis=1) > 1e-9 * np.ptp(y)
-        y, matrix = y[varied], (k + (noise + NUGGET + beside)[..., None] * np.eye(m))[varied]
+        y, matrix = y[varied], (k + (noise + NUGGET + (1 + noise) * beside)[..., None] * np.eye(m))[varied]
         p, one = without_mean(matrix)
         py = np.einsum("bij,bj->bi", p, y)
         rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
         total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
         g = p - (m - 1) * py[:, :, None] * py[:, None] / rest[:, None, None]  # twice the slope in the matrix
         slopes[:-1] -= np.einsum("bij,gbij->g", g * slope[varied], weighted[:, varied])
-        slopes[-1] += noise / 2 * np.trace(g, axis1=1, axis2=2).sum()
+        slopes[-1] += noise / 2 * np.sum(np.diagonal(g, axis1=1, axis2=2) * (1 + beside[varied]))
     prior, of_prior = _prior(speeds - speeds.mean())
     slopes = weight * slopes / dy
     slopes[:-1] += of_prior

@@ -17,6 +17,8 @@ FARTHEST = 2.0
 """How far a level moves in a round, at most: a line touches the rate for about so far."""
 SETTLED = 0.03
 """The change of levels, in their standard deviations, root mean square, below which rounds end."""
+NEARLY = 0.25
+"""That below which they end when it no longer falls: observations are grouped anew in each round."""
 KEPT = 1000
 """Sums that are left of many counts, or down to half as many."""
 ENOUGH = 2.0
@@ -111,7 +113,7 @@ def linearised(
         change = float(np.sqrt(np.mean(np.square((level - before) / std))))
         note(change)
         seen = _between(seen, counts.linearised(y, exposure, level, std), step)
-        if change < SETTLED:
+        if change < SETTLED or last <= change < NEARLY:
             return Rounds(seen, number, True)
         step, last = (step / 2 if change > last else step), change
     return Rounds(seen, ROUNDS, False)
