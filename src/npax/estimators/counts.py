@@ -64,8 +64,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 91 %,
     with 4 to 10 in all some 70 %; a series of one event a week is better summed to two weeks (90 instead of 76 %).
     `include_noise=False` gives the smooth rate; with it, that of a single further place, which may differ from its
-    neighbours; where counts are summed, by as much as they vary beyond chance. 20,000 counts of some events each, which
-    are not summed, take a minute or two, and their intervals are too wide: sum them over cells first.
+    neighbours; where counts are summed, by as much as they vary beyond chance.
     """
 
     def __init__(self, counts=None, regressor=None):

@@ -161,8 +161,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
           instrument or of averages (`std / sqrt(n)`): of the shape of `y`, or one for all; zero where none is known.
           What noise there is beside it the model infers, and only that is part of a new observation's: one whose own
           error is known has the standard deviation `np.hypot(std, error)`. Observations of errors far above those of
-          most are left out, for they would say next to nothing. Where errors differ by more than a tenth of the noise
-          (their variances) no observations are averaged.
+          most are left out, for they would say next to nothing. Where near observations are averaged each counts as
+          much as its error lets it.
         - `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles of `tile_size`;
           good values: 100 to 500, from about a thousand observations on); the model that was best on other gaps is
           used, which may be the one that came.
