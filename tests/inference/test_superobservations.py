@@ -12,7 +12,8 @@ from scipy.linalg import cho_factor, cho_solve
 import npax
 from npax.inference import Exact, LatLon, Planar, Tiled, superobservations
 from npax.inference.anisotropy import Blocks, fitted, matern12, matern32
-from npax.inference.superobservations import FEWEST, Groups, groups, how_many
+from npax.inference.groups import Groups, groups
+from npax.inference.superobservations import FEWEST, how_many
 from npax.metrics import crps
 
 

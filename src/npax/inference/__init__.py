@@ -24,8 +24,9 @@ from .predict import (
     grouped as grouped,
     known_errors as known_errors,
 )
+from .scatter import Scatter as Scatter
 from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
-from .superobservations import Scatter as Scatter, superobservations as superobservations
+from .superobservations import superobservations as superobservations
 from .tile import Tiled as Tiled
 from .with_drift import Columns as Columns, WithDrift as WithDrift

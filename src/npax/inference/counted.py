@@ -7,9 +7,9 @@ import numpy as np
 
 from ..counts import AbstractCounts, Linearised
 from .frames import HALF_SPAN
+from .groups import halved
 from .normalise import AbstractCoordinates
 from .predict import Prediction
-from .superobservations import halved
 from .with_drift import Columns
 
 ROUNDS = 30

@@ -11,10 +11,10 @@ from scipy.spatial.distance import cdist
 
 from .anisotropy import NUGGET, Blocks, Fit, Kernel, fitted, matern12, matern32, squares, without_mean
 from .frames import Frame
+from .groups import groups
 from .normalise import AbstractCoordinates
 from .predict import adapted
 from .standardise import Standardiser
-from .superobservations import groups
 
 FEWEST = 5
 """Observations below which covariates are not heard."""

@@ -38,7 +38,7 @@ from .predict import (
     standardiser,
     to_model,
 )
-from .superobservations import Scatter
+from .scatter import Scatter
 from .trend import Trend
 
 TREND = 16
