@@ -65,8 +65,9 @@ def argo_days() -> str:
 def known_errors() -> str:
     rows = []
     for row in _read("known_errors")["rows"]:
-        told = [_percent(*(row[f"{who}, {how}"]["above"] for how in HOW), digits=0) for who in ("npax", "GP")]
-        rows.append([row["errors"], f"{row['n']} in {row['d']}-D", *(f"{cell} %" for cell in told)])
+        pairs = ([row.get(f"{who}, {how}") for how in HOW] for who in ("npax", "GP"))
+        told = [f"{_percent(*(one['above'] for one in pair), digits=0)} %" if all(pair) else "" for pair in pairs]
+        rows.append([row["errors"], f"{row['n']:,} in {row['d']}-D", *told])
     return table(["errors", "observations", "npax: told, not told", "GP: told, not told"], rows)
 
 

@@ -19,15 +19,17 @@ LOST = 0.1
 """The variance between two groups, beside that of the noise of their means, up to which they become one."""
 SEEN, UNSEEN = 10.0, 4
 """By how much a function is likelier than noise alone, in logarithms; and how many become one where it is not."""
+HEARD = 0.75
+"""The share of the variance of unknown noise that the network hears of as known: it need not believe all of it."""
 PLACES = 512
 """Where the distances between near observations are measured, at most."""
 
 
 class Superobservations(NamedTuple):
     """Means `x [m d]`, `y [m dy]` of observations and the `number` of them in each, on average. Where that is not 1,
-    the noise of the observations, and the standard deviations `error [m dy]` of that of the means, known errors
-    included; otherwise the known errors, if any. And the Gaussian process that they were taken for, where they are
-    enough."""
+    the noise of the observations, and standard deviations `error [m dy]` of that of the means, as far as the network
+    is to hear of it; otherwise the known errors, if any. And the Gaussian process that they were taken for, where they
+    are enough."""
 
     x: np.ndarray
     y: np.ndarray
@@ -51,8 +53,9 @@ def superobservations(
 
     Where standard errors $e$ of observations are known, each has the weight $1 / (e^2 + \sigma^2)$ in a mean, $\sigma$
     the likeliest noise beside them, and groups are of about as much weight: what says more than the others stays alone.
-    The noise of single observations is that within the groups (`Scatter`), less what is known of it; the network hears
-    that of each mean.
+    The noise of single observations is that within the groups (`Scatter`), less what is known of it. The network hears
+    of the noise of each mean: of what is known, and, where something is seen, of three quarters of the variance beside
+    it, for the function varies within groups, too.
 
     Where nothing is seen among the noise four become one at a time, until something is.
 
@@ -84,13 +87,14 @@ def superobservations(
     middles = positions.min(axis=0) + seen.means(positions - positions.min(axis=0))  # differences to a corner are exact
     at, mean = frame(middles), seen.means(values)
     noise = noise_within(seen, at, values - mean[seen.of_each], known, likely)
+    heard = known if likely is None else known + HEARD * noise[seen.of_each]  # what varies unseen is not all noise
     return Superobservations(
         coordinates.columns(middles),
         standardise.undo(mean),
         len(x) / len(mean),
         Scatter(np.sqrt(noise) * standardise.std, at, frame, coordinates),
         fit,
-        np.sqrt(seen.variances(known + noise[seen.of_each])) * standardise.std,
+        np.sqrt(seen.variances(heard)) * standardise.std if heard.any() else None,
     )
 
 
