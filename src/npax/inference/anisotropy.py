@@ -142,6 +142,16 @@ class Fit(NamedTuple):
         """Half the variance of differences at a distance, in variances of the noise."""
         return (1 - self.kernel(np.square(self.speed * distance))[0]) / self.noise
 
+    @property
+    def unknown(self) -> float:
+        """The variance of the noise beside known errors, in that of all that varies but for them."""
+        return self.noise / (1 + self.noise)
+
+    def beside(self, known: np.ndarray) -> np.ndarray:
+        """The variance of all noise of observations, beside that of the function; `known`: that of their errors, in
+        that of all that varies but for them."""
+        return self.noise + (1 + self.noise) * known
+
 
 class Blocks(NamedTuple):
     """Blocks of neighbours, `seen [blocks m]`: their rows, and the weight of the likelihood of each."""
@@ -264,7 +274,7 @@ def _loss(guess, apart, values, known, weight, kernel: Kernel = matern32):
     likelihood has no bound.
 
     Squared distances, `apart [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as
-    these."""
+    these, beside which values have the variance 1: that of function and noise."""
     speeds, noise = guess[:-1], np.exp(guess[-1])
     weighted = np.exp(2 * speeds)[:, None, None, None] * apart
     (k, slope), (m, dy) = kernel(weighted.sum(axis=0)), values.shape[1:]

@@ -234,7 +234,7 @@ def _slopes(
     blocks = Blocks.of(near.points, values)
     fits = [fitted(near.points, values, kernel, blocks, known) for kernel in kernels]
     fit = max(fits, key=lambda fit: fit.log_likelihood)
-    noise = np.full(len(z), fit.noise + NUGGET) + (0.0 if known is None else np.square(known[:, 0]))
+    noise = NUGGET + fit.beside(np.zeros(len(z)) if known is None else np.square(known[:, 0]))
     each = [_group(near.points[rows], z[rows], rest[rows], noise[rows], fit) for rows in near.rows]
     weights, middles, zpz, zpr, rpr = zip(*each, strict=True)
     sizes = np.array([len(rows) for rows in near.rows])

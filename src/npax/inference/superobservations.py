@@ -71,7 +71,7 @@ def superobservations(
     known = np.zeros_like(values) if error is None else np.square(standardise.scaled(error).astype(float))
     number, seen, before, of_means = 1, None, len(x), known
     more, fit = how_many(points, values, known)
-    weight, likely = weights(known, fit), None if fit is None else unknown(fit)
+    weight, likely = weights(known, fit), None if fit is None else fit.unknown
     while more > 1:
         number *= more
         seen = Groups(list(groups(points, number, weight)), weight)
@@ -129,18 +129,13 @@ def how_many(points: np.ndarray, values: np.ndarray, known: np.ndarray | None = 
     return number, seen
 
 
-def unknown(fit: Fit) -> float:
-    """The variance of the noise beside known errors, of values whose variance but for these is 1."""
-    return fit.noise / (1 + fit.noise)
-
-
 def weights(known: np.ndarray, fit: Fit | None) -> np.ndarray:
     """How much observations of `known [n dy]` variances count, the ordinary one as 1. Without a fit all but those of
     `how_many`'s values is noise."""
-    weight = 1 / (known + (1.0 if fit is None else unknown(fit))).mean(axis=1)
+    weight = 1 / (known + (1.0 if fit is None else fit.unknown)).mean(axis=1)
     return weight / np.median(weight)
 
 
 def ordinary(fit: Fit, known: np.ndarray) -> Fit:
-    """With the noise of an ordinary observation among those of `known` variances."""
-    return fit._replace(noise=fit.noise + (1 + fit.noise) * float(np.median(known.mean(axis=1))))
+    """With the noise of an ordinary observation among those of `known [n dy]` variances."""
+    return fit._replace(noise=float(np.median(fit.beside(known.mean(axis=1)))))
