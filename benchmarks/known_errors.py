@@ -5,8 +5,8 @@
 Matern 3/2 fields of variance 1 on the unit interval and square, of the length scale 0.5, seen at random places with
 errors of known standard deviations and no other noise. Asked for is the noiseless field elsewhere. Beside
 `NeuralProcessRegressor`, told the errors and not: scikit-learn's Gaussian process, told them (`alpha`) and not (white
-noise), of the same kernel with variance and length fitted (two restarts); and the process that knows all, the best
-possible. Writes `results/known_errors.md` and `.json`.
+noise), of the same kernel with variance and length fitted (two restarts), up to 400 observations; and the process that
+knows all, the best possible. Writes `results/known_errors.md` and `.json`.
 """
 
 import time

@@ -242,13 +242,16 @@ def series():
 
 @pytest.mark.parametrize("known", [0.0, 0.01, 0.8])
 def test_equal_errors_do_not_hinder_averaging(known, series):
-    """A small one changes nothing but by rounding; one of all of the noise leaves none for new observations."""
+    """A small one changes next to nothing; one of all of the noise, of which the network would otherwise hear three
+    quarters, little, and it leaves none for new observations."""
     X, y, plain = series
     reg = npax.NeuralProcessRegressor(views=None).fit(X, y, error=known)
     places = np.linspace(1, 9, 30)[:, None]
     assert reg.averaged_ == plain.averaged_ > 1
     _, unsure = plain.predict(places, return_std=True, include_noise=False)
-    assert np.mean(np.square((reg.predict(places) - plain.predict(places)) / unsure)) ** 0.5 < 0.2
+    assert np.mean(np.square((reg.predict(places) - plain.predict(places)) / unsure)) ** 0.5 < (
+        0.02 if known < 0.1 else 0.2
+    )
     (_, left), (_, all_of_it) = (one.predict(places, return_std=True) for one in (reg, plain))
     assert np.median(np.square(all_of_it) - np.square(left)) == pytest.approx(known**2, rel=0.1)
 

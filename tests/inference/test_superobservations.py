@@ -160,7 +160,7 @@ def test_noise_beside_errors_is_found_by_likelihood(rng):
         y = (1 - noise) ** 0.5 * root @ rng.normal(size=(1500, 1))
         y += np.sqrt(noise + error**2) * rng.normal(size=(1500, 1))
         fit = fitted(x, y, matern32, Blocks.of(x, y), error)
-        assert np.isclose(fit.noise / (1 + fit.noise), noise, atol=0.12)
+        assert np.isclose(fit.unknown, noise, atol=0.12)
 
 
 @pytest.mark.parametrize("lattice", [False, True])

@@ -64,7 +64,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 91 %,
     with 4 to 10 in all some 70 %; a series of one event a week is better summed to two weeks (90 instead of 76 %).
     `include_noise=False` gives the smooth rate; with it, that of a single further place, which may differ from its
-    neighbours; where counts are summed, by as much as they vary beyond chance.
+    neighbours; where counts are summed, by as much as they vary beyond chance. Of 5,000 to 20,000 counts, of which the
+    network sees means, intervals of the smooth rate hold 86 to 98 %.
     """
 
     def __init__(self, counts=None, regressor=None):

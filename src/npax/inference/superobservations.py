@@ -80,8 +80,8 @@ def superobservations(
         before, of_means = len(seen.sizes), seen.variances(known)
         more, fit = how_many(seen.means(points), seen.means(values), of_means)  # they may show what noise has hidden
     if fit is not None:
-        fit = ordinary(fit, of_means)
-        fit = fit._replace(noise=fit.noise * (len(seen.sizes) / before if seen else 1.0))
+        left = len(seen.sizes) / before if seen else 1.0
+        fit = fit._replace(noise=ordinary(fit, of_means).noise * left)
     if seen is None:
         return Superobservations(x, y, fit=fit, error=error)
     middles = positions.min(axis=0) + seen.means(positions - positions.min(axis=0))  # differences to a corner are exact
