@@ -457,6 +457,18 @@ def test_counts_have_rates(tmp_path):
     for name in ("cases_mean", "cases_std"):
         np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv")[name], expected[name], rtol=1e-4)
     refused(run("predict", *given), "--exposure is of counts: say which, --counts poisson or --counts binomial")
+    points = points.assign(tested=[10.0, 20.0])
+    points.to_csv(tmp_path / "points.csv", index=False)
+    for kind, counts in {"poisson": npax.counts.Poisson(), "binomial": npax.counts.Binomial()}.items():
+        reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(str(tmp_path / "m.safetensors")))
+        reg.fit(table[["x"]].to_numpy(), table["cases"], exposure=tested)
+        scores = reg.score_report(points[["x"]].to_numpy(), points["cases"], points["tested"])
+        result = run("predict", *given, "--counts", kind)
+        assert f"scores on 2 counts: rmse {scores['rmse']:.4g}, " in result.output, result.output
+        assert f"nll {scores['nll']:.4g}" in result.output
+    points.assign(cases=[1, -2]).to_csv(tmp_path / "points.csv", index=False)
+    result = run("predict", *given, "--counts", "poisson")
+    assert result.exit_code == 0 and "not scored on cases of the places" in result.output
     refused(run("predict", *given[:-1], "people", "--counts", "poisson"), "no column 'people'")
 
 

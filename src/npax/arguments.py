@@ -32,7 +32,8 @@ def instance(kind: type, **parts: Any) -> None:
     """**Raises** `TypeError` for the first argument that is of another kind: a class, say, or a function."""
     for name, part in parts.items():
         if not isinstance(part, kind):
-            raise TypeError(f"`{name}` must be an instance of {kind.__name__}; got {part!r}.")
+            called = f"; write `{part.__name__}(...)`" if isinstance(part, type) and issubclass(part, kind) else ""
+            raise TypeError(f"`{name}` must be an instance of {kind.__name__}; got {part!r}{called}.")
 
 
 def booleans(**masks: Any) -> None:

@@ -47,6 +47,7 @@ def test_means_over_levels_are_integrals(counts, mean, std, y, more):
     first = integral(counts.rate, mean, std)
     assert np.isclose(rate[0], first, rtol=1e-6)
     assert np.isclose(spread[0] ** 2, integral(lambda t: np.square(counts.rate(t) - first), mean, std), rtol=1e-4)
+    assert np.allclose(counts.of_moments(rate, spread), (m, s), rtol=1e-6, atol=1e-6)
     h = 1e-4
     slope = integral(lambda t: (counts.rate(t + h) - counts.rate(t - h)) / (2 * h), mean, std)
     assert np.isclose(counts.slope(m, s)[0], slope, rtol=1e-5)
@@ -110,8 +111,9 @@ def test_nothing_overflows(counts):
 def test_what_cannot_be_is_refused_by_name():
     one = np.ones(1)
     for counts, y, e, words in (
-        (Poisson(), -one, one, "`y` must hold counts, finite and not negative; got -1"),
-        (Poisson(), one, 0 * one, "`exposure` must be positive and finite; got 0"),
+        (Poisson(), -one, one, "`y` must hold counts, finite and not negative; got -1 in row 0"),
+        (Poisson(), one, 0 * one, "`exposure` must be positive and finite; got 0 in row 0. Leave out"),
+        (Poisson(), one, np.array([[1.0], [0], [np.nan]])[:, 0], "got 0 in row 1 and in 1 more. Leave out"),
         (Binomial(), 3 * one, 2 * one, "`y` must hold numbers of positives, from 0 to `exposure`.*got 3 of 2"),
         (Binomial(), one, np.nan * one, "`exposure`, how many were tested, must be positive"),
     ):

@@ -229,7 +229,7 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
         reg.fit(X, y, exposure=exposure[1:])
     with pytest.raises(ValueError, match="from 0 to `exposure`"):
         reg.fit(X, exposure + 1, exposure=exposure)
-    with pytest.raises(ValueError, match=r"got the share .*: multiply shares by how many were tested"):
+    with pytest.raises(ValueError, match=r"got the share .* in row .* Multiply shares by how many were tested"):
         reg.fit(X, y / exposure)
     with pytest.raises(ValueError, match="`exposure` must be one number or an array, got None"):
         reg.fit(X, y, exposure=None)
@@ -240,8 +240,11 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
         reg.sample_y(X[:2], exposure=-1.0)
     with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
         npax.CountRegressor("poisson").fit(X, y)
-    with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
-        npax.CountRegressor(regressor=npax.CountRegressor()).fit(X, y)
+    with pytest.raises(TypeError, match=r"`counts` must be an instance .*; write `Poisson\(\.\.\.\)`"):
+        npax.CountRegressor(Poisson).fit(X, y)
+    for other in (npax.CountRegressor(), "gp-universal"):
+        with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
+            npax.CountRegressor(regressor=other).fit(X, y)
     with pytest.raises(ValueError, match="hears of known errors"):
         npax.CountRegressor(regressor=npax.NeuralProcessRegressor(untrained.cnp(3))).fit(X, y)
 

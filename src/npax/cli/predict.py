@@ -135,14 +135,15 @@ def predict(
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
     of the function that is observed with noise); with --counts of the rate of one unit of exposure. Where the points or
     the grid to predict at have a column or variable Y too, the prediction is scored on it (not on a grid that is
-    written to .zarr, and not with --counts); with --no-noise as on values of the function; with --error as on values
-    that have the errors of the same column there.
+    written to .zarr); with --no-noise as on values of the function; with --error as on values that have the errors of
+    the same column there, with --counts as on counts of the exposure there.
     """
     with clear_errors():
         from ..estimators.dates import scaled_by_themselves
         from ..estimators.degrees import refuse_latitude_first
         from . import tables
         from ._draw import checked_plot, draw
+        from ._scores import Scored, print_scores
         from .regular_grid import MOST_CELLS, regular_grid
 
         if (at is None) == (not resolution):
@@ -212,9 +213,9 @@ def predict(
         if plot is not None:
             draw(_thinned(prediction), table, x, y, coords.value, plot)
             out.print(f"picture: {plot}")
-        of_values = counts is None
-        if of_values and (store is None or not hasattr(target, "data_vars")):  # that of a store may be too large
-            _score(prediction, target, y, error, noise, table)
+        if store is None or not hasattr(target, "data_vars"):  # that of a store may be too large
+            scored = Scored(y, error, noise, options["counts"], exposure)
+            print_scores(scored, prediction, target, table)
 
 
 def _of(counts):
@@ -238,38 +239,3 @@ def _thinned(prediction, most=4_000_000):
     sizes = prediction.sizes
     step = int(np.ceil((np.prod([*sizes.values()], dtype=float) / most) ** (1 / max(len(sizes), 1))))
     return prediction.isel({d: slice(None, None, min(max(step, 1), max(n - 1, 1))) for d, n in sizes.items()})
-
-
-def _score(prediction, target, y, error, noise, observed):
-    """Prints the scores where the places came with values of their own, and with known errors of these, if any; without
-    `noise` they are the function's."""
-    if y not in target:
-        return
-    from ..metrics import score_report
-    from .tables import as_table, of_numbers, with_floats
-
-    mean, std = (prediction[f"{y}_{moment}"] for moment in ("mean", "std"))
-    try:
-        truth = target[y].transpose(*mean.dims) if hasattr(target, "data_vars") else target[y]
-    except ValueError:
-        truth = None
-    if truth is None or not of_numbers(truth):
-        err.print(
-            f"{y} of the places is not of numbers, or has other dimensions: the prediction is not scored on it.",
-        )
-        return
-    if error is not None and error in target:
-        beside = target[error]
-        if hasattr(target, "data_vars"):
-            beside = beside.broadcast_like(mean).transpose(*mean.dims)
-        std = np.hypot(std, np.nan_to_num(np.asarray(beside, float)))
-    truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))
-    known = np.isfinite(truth) & np.isfinite(mean)  # where a coordinate is missing nothing is predicted
-    if known.any():
-        scores = score_report(truth[known], mean[known], std[known])
-        taken = "" if noise else " (taken for the function's own, without noise)"
-        err.print(f"scores on {known.sum():,} values{taken}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))
-        names = list(observed)
-        given = with_floats(as_table(target, names), names).merge(observed.dropna().drop_duplicates(), on=names)
-        if len(given):
-            err.print(f"{len(given):,} of them are observations that the prediction was made from: no test of it.")

@@ -54,6 +54,10 @@ class AbstractCounts(abc.ABC):
         """Mean and standard deviation of the rate, where the level is normal."""
 
     @abc.abstractmethod
+    def of_moments(self, mean: Array, std: Array) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the normal level whose rate has these `moments`."""
+
+    @abc.abstractmethod
     def slope(self, mean: Array, std: Array) -> np.ndarray:
         """The mean of the derivative of the rate, where the level is normal."""
 
@@ -119,3 +123,11 @@ def met(mean: Array, std: Array, seen: Linearised) -> tuple[np.ndarray, np.ndarr
     """Mean and standard deviation of a normal level once it is seen with an error."""
     share = np.square(std) / (np.square(std) + np.square(seen.error))
     return mean + share * (seen.value - mean), np.sqrt(share) * seen.error
+
+
+def refuse(wrong: np.ndarray, rule: str, *of: Array, remedy: str = "") -> None:
+    """**Raises** `ValueError` where any is `wrong`: with the first one's values, its row, and how many there are."""
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        more = f" and in {wrong.sum() - 1:,} more" if wrong.sum() > 1 else ""
+        raise ValueError(f"{rule.format(*(a[row] for a in of))} in row {row}{more}. {remedy}".rstrip())

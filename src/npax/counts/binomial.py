@@ -4,10 +4,12 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit, gammaln, log_expit, logit
 
-from ._base import AbstractCounts
+from ._base import AbstractCounts, refuse
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
+ROUNDS, WIDEST = 50, 10.0
+"""Of the search for the level of a rate, and the largest standard deviation that is looked for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,22 +23,13 @@ class Binomial(AbstractCounts):
 
     def refuse_impossible(self, y, exposure):
         wrong = ~((exposure > 0) & np.isfinite(exposure))
-        if wrong.any():
-            raise ValueError(
-                f"`exposure`, how many were tested, must be positive and finite; got {exposure[wrong][0]:g}. Leave out "
-                "rows of none."
-            )
-        if (exposure == 1).all() and (y != np.round(y)).any():
-            raise ValueError(
-                f"`y` must hold numbers of positives, got the share {y[y != np.round(y)][0]:g}: multiply shares by how "
-                "many were tested, and give that as `exposure`."
-            )
-        wrong = ~((y >= 0) & (y <= exposure))
-        if wrong.any():
-            raise ValueError(
-                f"`y` must hold numbers of positives, from 0 to `exposure`, how many were tested; got {y[wrong][0]:g} "
-                f"of {exposure[wrong][0]:g}."
-            )
+        rule = "`exposure`, how many were tested, must be positive and finite; got {:g}"
+        refuse(wrong, rule, exposure, remedy="Leave out rows of none.")
+        rule = "`y` must hold numbers of positives, got the share {:g}"
+        shares = (exposure == 1).all() & (y != np.round(y))
+        refuse(shares, rule, y, remedy="Multiply shares by how many were tested, and give that as `exposure`.")
+        rule = "`y` must hold numbers of positives, from 0 to `exposure`, how many were tested; got {:g} of {:g}"
+        refuse(~((y >= 0) & (y <= exposure)), rule, y, exposure)
 
     def rate(self, level):
         return expit(level)
@@ -50,6 +43,17 @@ class Binomial(AbstractCounts):
         expected = averaged(expit, mean, std)
         squares = averaged(lambda level: np.square(expit(level) - expected[..., None]), mean, std)
         return expected, np.sqrt(squares)
+
+    def of_moments(self, mean, std):
+        def width(mean, std):  # exact where shares are small
+            return np.sqrt(np.log1p(np.square(std / (mean * (1 - mean)))))
+
+        level, across = logit(mean), width(mean, std)
+        for _ in range(ROUNDS):
+            expected, spread = self.moments(level, across)
+            level = level + (logit(mean) - logit(expected)) * expected * (1 - expected) / self.slope(level, across)
+            across = np.minimum(across * width(mean, std) / width(expected, spread), WIDEST)
+        return level, across
 
     def slope(self, mean, std):
         return averaged(lambda level: expit(level) * expit(-level), mean, std)

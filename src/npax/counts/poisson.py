@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 from scipy.special import gammaln
 
-from ._base import AbstractCounts
+from ._base import AbstractCounts, refuse
 
 MOST = 300.0
 """The logarithm of a rate, at most: rates and their squares stay finite."""
@@ -19,14 +19,11 @@ class Poisson(AbstractCounts):
     curved = 1.0
 
     def refuse_impossible(self, y, exposure):
-        wrong = ~((y >= 0) & np.isfinite(y))
-        if wrong.any():
-            raise ValueError(f"`y` must hold counts, finite and not negative; got {y[wrong][0]:g}.")
+        refuse(~((y >= 0) & np.isfinite(y)), "`y` must hold counts, finite and not negative; got {:g}", y)
         wrong = ~((exposure > 0) & np.isfinite(exposure))
-        if wrong.any():
-            raise ValueError(
-                f"`exposure` must be positive and finite; got {exposure[wrong][0]:g}. Leave out rows without any."
-            )
+        refuse(
+            wrong, "`exposure` must be positive and finite; got {:g}", exposure, remedy="Leave out rows without any."
+        )
 
     def rate(self, level):
         return np.exp(np.clip(level, -MOST, MOST))
@@ -39,6 +36,10 @@ class Poisson(AbstractCounts):
     def moments(self, mean, std):
         expected = self.slope(mean, std)
         return expected, expected * np.sqrt(np.expm1(np.minimum(np.square(std), MOST)))
+
+    def of_moments(self, mean, std):
+        variance = np.log1p(np.square(std / mean))
+        return np.log(mean) - variance / 2, np.sqrt(variance)
 
     def slope(self, mean, std):
         return self.rate(mean + np.square(std) / 2)

@@ -87,8 +87,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         `ConvergenceWarning` where rounds do not settle.
         """
         instance(AbstractCounts, counts=self._counts)
-        regressor = NeuralProcessRegressor() if self.regressor is None else clone(self.regressor)
+        regressor = NeuralProcessRegressor() if self.regressor is None else self.regressor
         instance(NeuralProcessRegressor, regressor=regressor)
+        regressor = clone(regressor)
         X, y, exposure = self._began(regressor, X, y, exposure)
         self._keep(regressor, X, y, exposure)
         return self
@@ -183,11 +184,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     def _checked(self, regressor, X, y: Any, exposure, *, reset):
         y = None if y is None else column_or_1d(unmasked(y), warn=True)
         X, known, _ = regressor._checked(X, y, None, reset=reset)
-        exposure = exposures(exposure, len(y))
-        if len(known) < len(y):
-            exposure = exposure[np.isfinite(y.astype(np.float64))]
-        self._counts.refuse_impossible(known, exposure)
-        return X, known, exposure
+        exposure, there = exposures(exposure, len(y)), np.isfinite(y.astype(np.float64))
+        refuse_impossible(self._counts, y.astype(np.float64), exposure)
+        return X, known, exposure[there]
 
     def _keep(self, regressor, X, y, exposure):
         with regressor._as_before_if_it_fails(), Progress("Rounds", ROUNDS, shown=regressor.progress) as bar:
@@ -227,6 +226,12 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         some = slice(None, None, -(-len(y) // LOOKED_AT))
         field = regressor._predictor(1)(X[some])
         return self._counts.overdispersion(y[some], exposure[some], field.mean[:, 0], field.function_std[:, 0])
+
+
+def refuse_impossible(counts: AbstractCounts, y: np.ndarray, exposure: np.ndarray) -> None:
+    """**Raises** `ValueError` for counts or exposures that cannot be, but where no count is known, with their row."""
+    there = np.isfinite(y)
+    counts.refuse_impossible(np.where(there, y, 0.0), np.where(there, exposure, 1.0))
 
 
 def exposures(exposure: Any, n: int) -> np.ndarray:

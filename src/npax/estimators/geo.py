@@ -15,7 +15,7 @@ from ..arrays import with_nan
 from ..counts import AbstractCounts
 from ..files import is_remote
 from ..training import AbstractGaps
-from .counts import CountRegressor
+from .counts import CountRegressor, refuse_impossible
 from .dates import (
     in_days,
     refuse_dates,
@@ -159,6 +159,9 @@ def interpolate(
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
     table = _in_days(table, columns, starts)
     places, values = _columns(table, columns, "observations"), _columns(table, ys, "observations")
+    of_each = _columns(table, [exposure], "observations")[:, 0] if exposure is not None else np.ones(len(values))
+    if counts is not None:
+        refuse_impossible(counts, values[:, 0], of_each)
     there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
     if not is_table(observations) and reg.on_missing == "drop":
         there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
@@ -181,8 +184,7 @@ def interpolate(
     if counts is None:
         request = reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)._request()
     else:
-        of_each = 1.0 if exposure is None else _columns(table, [exposure], "observations")[there, 0]
-        of_counts = CountRegressor(counts, reg).fit(places, values[:, 0], exposure=of_each)
+        of_counts = CountRegressor(counts, reg).fit(places, values[:, 0], exposure=of_each[there])
         reg, request = of_counts.regressor_, of_counts._request()
         attributes = {
             name: {"long_name": f"the rate of {given.get('long_name', name)}"} for name, given in attributes.items()
