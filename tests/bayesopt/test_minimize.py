@@ -2,6 +2,7 @@
 
 import pickle
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jaxtyping
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.stats
 from scipy.optimize import Bounds
+from scipy.spatial.distance import pdist
 
 import npax
 from npax.bayesopt import ConfidenceBound, FailedEvaluation, Optimizer, RandomSearch, minimize, optimizer
@@ -214,6 +216,34 @@ def test_open_questions_keep_the_next_ones_away(shipped):
     forgetful = Optimizer([(0, 1)], n_init=5, model=shipped, random_state=1)
     forgetful.tell(x[:, None], (x - 0.4) ** 2)
     assert abs(first - second) > 2 * abs(first - forgetful.ask()[0])
+
+
+def test_an_open_question_counts_as_answered_by_what_is_predicted(shipped):
+    """So it takes away what is not known around it, and bends nothing: a value that is not to be expected there, the
+    negative control, does."""
+    opt = Optimizer([(0, 1)], n_init=5, model=shipped, random_state=0)
+    x = np.linspace(0, 1, 8)
+    opt.tell(x[:, None], (x - 0.4) ** 2)
+    places = jnp.asarray(opt._seen([])[2](np.linspace(0.02, 0.98, 40)[:, None]))
+
+    def believed(seen):
+        return [np.asarray(a) for a in opt.surrogate.moments(seen, places)]
+
+    seen, _, _ = opt._seen([np.array([0.45])])
+    (before, unsure), (after, surer) = believed(opt._seen([])[0]), believed(seen)
+    wrong, _ = believed(eqx.tree_at(lambda seen: seen.y, seen, seen.y.at[8].set(jnp.median(seen.y[:8]))))
+    assert surer[18] < 0.9 * unsure[18]
+    assert np.abs(after - before).max() < 0.2 * np.abs(wrong - before).max()
+
+
+def test_while_all_values_are_the_same_places_are_spread(small):
+    opt = Optimizer([(0, 1)] * 2, n_init=3, model=small, random_state=0)
+    for _ in range(20):
+        opt.tell(opt.ask(), 5.0)
+    assert pdist(opt.result().x_iters).min() > 0.05 and not opt.used
+    opt.tell(opt.ask(), 4.0)
+    opt.ask()
+    assert opt.used
 
 
 def test_no_place_is_asked_for_again(shipped):

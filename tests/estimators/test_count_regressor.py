@@ -16,7 +16,8 @@ from sklearn.utils import estimator_checks
 
 import npax
 from npax.counts import Binomial, Poisson
-from npax.inference import Prediction, linearised
+from npax.inference import Columns, Planar, Prediction, linearised
+from npax.inference.counted import Counted
 
 CHECKS = [
     "estimators_overwrite_params",
@@ -175,6 +176,19 @@ def test_few_events_leave_doubt():
     low, high = reg.predict_quantiles(X, [0.025, 0.975], include_noise=False).T
     assert 0.6 < reg.predict(X, include_noise=False).sum() / 4 < 1.6
     assert np.median(high / low) > 4
+
+
+@pytest.mark.parametrize("kind", [Poisson(), Binomial()], ids=["cases", "shares"])
+def test_repeated_counts_of_a_place_are_their_sum(kind, rng):
+    """However large they are; with other covariates they are other counts."""
+    X, y, exposure, _ = surveyed(rng, kind)
+    of_each = Counted(np.repeat(X, 3, axis=0), np.add.outer(y, np.arange(3.0)).ravel(), np.repeat(exposure + 2, 3))
+    found = of_each.pooled(kind, Planar(units=(1.0, 1.0)), Columns([0, 1], []))
+    order = np.argsort(X[:, 0])
+    for got, expected in zip(found, (X, 3 * y + 3, 3 * exposure + 6, np.full(80, 3.0)), strict=True):
+        np.testing.assert_allclose(got, expected[order])
+    beside = of_each._replace(x=np.column_stack([of_each.x, np.tile([0.0, 1.0, 2.0], len(X))]))
+    assert beside.pooled(kind, Planar(units=(1.0, 1.0)), Columns([0, 1], [2])) is beside
 
 
 def test_sums_of_repeated_counts_keep_their_overdispersion():

@@ -180,7 +180,7 @@ def test_a_part_knows_the_noise_of_its_places(lattice, rng):
 
 
 def test_of_few_places_none_are_averaged(rng):
-    """However often each is observed: a few means would say less, and nothing of how sure they are."""
+    """However often each is observed: a few means would not tell how much varies."""
     x, y = np.repeat(rng.uniform(size=(5, 2)), 200, axis=0), rng.normal(size=(1000, 1))
     assert averaged(x, y).number == 1 and averaged(np.zeros((1000, 2)), y).number == 1
     with warnings.catch_warnings():
@@ -190,6 +190,77 @@ def test_of_few_places_none_are_averaged(rng):
     many = np.repeat(rng.uniform(-2, 2, (600, 1)), 5, axis=0)
     found = averaged(many, function(many) + rng.normal(size=(3000, 1)))
     assert FEWEST <= len(found.x) <= 600
+
+
+def repeated(rng, places=40, most=12, noise=0.5, d=2):
+    """Places in a random order, observed once to `most` times each."""
+    x = np.repeat(rng.uniform(-2, 2, (places, d)), rng.integers(1, most + 1, places), axis=0)
+    x = x[rng.permutation(len(x))]
+    return x, function(x) + noise * rng.normal(size=(len(x), 1))
+
+
+def by_place(x, *columns):
+    return [[column[(x == place).all(axis=1)] for column in columns] for place in np.unique(x, axis=0)]
+
+
+def test_repeated_observations_are_their_means(rng):
+    """That of each place, with the noise within all of them over the root of their number; where errors are known, the
+    means by weight, and errors of all that is known."""
+    x, y = repeated(rng)
+    found = averaged(x, y)
+    assert len(found.x) == 40 and found.number == len(x) / 40
+    within = by_place(x, y)
+    assert np.allclose(found.y[:, 0], [of.mean() for (of,) in within])
+    pooled = sum(np.sum(np.square(of - of.mean())) for (of,) in within) / (len(x) - 40)
+    assert np.allclose(found.error[:, 0], [np.sqrt(pooled / len(of)) for (of,) in within], rtol=0.05)
+    assert np.allclose(found.noise(x)[:, 0], np.sqrt(pooled), rtol=0.05)
+
+    error = rng.choice([0.3, 2.0], y.shape)
+    y = function(x) + error * rng.normal(size=y.shape)
+    found = superobservations(Planar(units=(1.0, 1.0)), x, y, error)
+    for of, e, mean, told in zip(*zip(*by_place(x, y, error), strict=True), found.y, found.error, strict=True):
+        weight = 1 / np.square(e)
+        assert np.isclose(mean[0], np.sum(weight * of) / weight.sum(), atol=0.3 * weight.sum() ** -0.5)
+        assert np.isclose(told[0], weight.sum() ** -0.5, rtol=0.3)  # what varies beyond them by chance is told, too
+
+    order = rng.permutation(len(x))
+    again = superobservations(Planar(units=(1.0, 1.0)), x[order], y[order], error[order])
+    assert np.allclose(again.y, found.y) and np.allclose(again.error, found.error)
+
+
+def test_repeats_stay_as_they_are_where_they_do_not_tell_the_noise_or_the_network_does_not_hear_of_it(rng):
+    x, y = repeated(rng)
+    assert superobservations(Planar(units=(1.0, 1.0)), x, y, hears=False).number == 1
+    once = np.unique(x, axis=0, return_index=True)[1]
+    few = np.append(once, once[:15])
+    assert averaged(x[few], y[few]).number == 1
+
+
+def test_repeats_that_are_all_the_same_have_no_noise(rng):
+    x = np.repeat(rng.uniform(-2, 2, (20, 1)), 4, axis=0)
+    found = averaged(x, function(x))
+    assert len(found.x) == 20 and found.error is None and not found.noise(x).any()
+    reg = npax.NeuralProcessRegressor().fit(x, function(x)[:, 0])
+    assert np.allclose(reg.predict(x), function(x)[:, 0], atol=0.1)
+
+
+def test_many_repeats_are_predicted_from_as_from_their_means(rng):
+    """Of which tiles of single observations, the negative control, see a few places each."""
+    places, at = rng.uniform(-2, 2, (100, 2)), rng.uniform(-2, 2, (50, 2))
+    x = np.repeat(places, 20, axis=0)
+    y = function(x)[:, 0] + 0.4 * rng.normal(size=2000)
+    means = npax.NeuralProcessRegressor().fit(places, y.reshape(100, 20).mean(axis=1), error=0.4 / 20**0.5)
+    mean, std = means.predict(at, return_std=True, include_noise=False)
+
+    def away(strategy, **error):
+        reg = npax.NeuralProcessRegressor(strategy=strategy).fit(x, y, **error)
+        other, of_other = reg.predict(at, return_std=True, include_noise=False)
+        return np.sqrt(np.mean(np.square((other - mean) / std))), np.median(of_other / std)
+
+    for error in ({}, {"error": 0.4}):
+        off, wider = away("auto", **error)
+        assert off < 0.3 and 0.8 < wider < 1.25
+    assert away("tiled", error=0.4)[1] > 1.25
 
 
 def test_tiles_larger_than_all_places_reach_without_end(small, rng):

@@ -52,7 +52,7 @@ class Optimizer:
     infers the noise.
 
     - Several questions may be open at once (parallel workers): until it is answered, a question counts for the model
-      as answered by the median of the values, so that the next one goes elsewhere.
+      as answered by what it predicts there, so that the next one goes elsewhere.
     - A value answers the open question at its place, up to rounding to float32. Where the experiment was made
       elsewhere, or never will be, `forget` the question.
     - Where standard errors of values are known (of averages of few and many, of simulations of several lengths) they
@@ -62,6 +62,7 @@ class Optimizer:
       the model is given the worst value there.
     - Where the function varies faster along one coordinate than along another, the values say so, and the model sees
       coordinates in which it varies alike (`npax.inference.anisotropy`).
+    - While all values are the same the questions stay quasi-random.
     - Along a line every second question is put between the nearest evaluations around the lowest value: the model sees
       them as large as the whole otherwise, and resolves more.
     - What the model foresees of each answer is compared with it, and how certain the model is taken to be follows from
@@ -125,7 +126,8 @@ class Optimizer:
         """Where to evaluate next: `[d]`."""
         known = sum(np.isfinite(y) for _, y, _ in self._told)
         by_chance = isinstance(self.acquisition, RandomSearch)
-        if by_chance or known == 0 or len(self._told) + len(self._open) < self.n_init:
+        few = known == 0 or len(self._told) + len(self._open) < self.n_init
+        if by_chance or few or self._flat():
             x = self._drawn()
         else:
             x, self.used = self.box.places(self._next()), True
@@ -212,7 +214,7 @@ class Optimizer:
         if not known.any():
             raise ValueError("There is nothing to recommend: no evaluation had a finite value.")
         seen, scale, _ = self._seen([])
-        mean = np.asarray(_means(self.surrogate, seen), np.float64)[: len(known)]
+        mean = np.asarray(_means(self.surrogate, seen, seen.x), np.float64)[: len(known)]
         lowest = np.where(known, mean, np.inf).argmin()
         return self._told[lowest][0].copy(), float(scale.undo(mean[lowest]))
 
@@ -239,6 +241,11 @@ class Optimizer:
         seen, scale, units = self._seen(self._open)
         mean, std, share = map(float, _foreseen(self.surrogate, seen, jnp.asarray(units(place[None]))))
         return Foreseen(mean, std, share, scale)
+
+    def _flat(self):
+        """Whether all values are the same, of which nothing is to be learned but to look elsewhere."""
+        values = np.array([y for _, y, _ in self._told if np.isfinite(y)])
+        return (values == values[0]).all()
 
     def _drawn(self):
         """The next of the quasi-random places; of whole numbers one that was not asked for, if that is soon found."""
@@ -306,20 +313,28 @@ class Optimizer:
         return np.clip(picked + reach * self._rng.normal(size=picked.shape), 0.0, 1.0)
 
     def _seen(self, pending: list[np.ndarray]) -> tuple[Evaluations, Scale, Units]:
-        """What the model is given: what was told, and questions answered by the median; in its units, padded."""
+        """What the model is given: what was told, and questions answered by what it makes of that; in its units,
+        padded."""
         told, errors = (np.array(column) for column in list(zip(*self._told, strict=True))[1:])
         scale = Scale.of(told[np.isfinite(told)])
         told = np.where(np.isfinite(told), told, np.nanmax(np.where(np.isfinite(told), told, np.nan)))
-        y, errors = scale(told), np.pad(scale.error(told, errors), (0, len(pending)))
-        places = self.box.cube(np.array([x for x, *_ in self._told] + pending))
+        y, errors = scale(told), scale.error(told, errors)
+        places = self.box.cube(np.array([x for x, *_ in self._told]))
         if self._units is None:
-            self._units = Units.of(places[: len(y)], y, errors[: len(y)])
-        y = np.concatenate([y, np.full(len(pending), np.median(y))])
-        known, size = len(y), wide_bucket(len(y), 2**30)
-        x = pad(self._units(places), size)
-        y, errors = (pad(a.astype(np.float32), size) for a in (y, errors))
-        columns = (x, y, np.arange(size) < known, *([errors] if self._has_errors else []))
-        return Evaluations(*map(jnp.asarray, columns)), scale, self._units
+            self._units = Units.of(places, y, errors)
+        x = self._units(places)
+        seen = self._evaluations(x, y, errors)
+        if pending:
+            others = self._units(self.box.cube(np.array(pending)))
+            guessed = _means(self.surrogate, seen, jnp.asarray(_padded(others)))[: len(pending)]
+            together = [x, others], [y, guessed], [errors, np.zeros(len(pending))]
+            seen = self._evaluations(*map(np.concatenate, together))
+        return seen, scale, self._units
+
+    def _evaluations(self, x, y, errors):
+        known = _padded(np.ones(len(x), bool))
+        columns = [_padded(x), _padded(y.astype(np.float32)), known]
+        return Evaluations(*map(jnp.asarray, columns + [_padded(errors.astype(np.float32))] * self._has_errors))
 
 
 @eqx.filter_jit
@@ -333,5 +348,9 @@ def _foreseen(surrogate, seen, xt):
 
 
 @eqx.filter_jit
-def _means(surrogate, seen):
-    return surrogate.moments(seen, seen.x)[0]
+def _means(surrogate, seen, xt):
+    return surrogate.moments(seen, xt)[0]
+
+
+def _padded(a):
+    return pad(a, wide_bucket(len(a), 2**30))

@@ -69,8 +69,8 @@ def interpolate(
 
     - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN,
       their coordinates too in swaths); what is lazy in them is computed. Values along a dimension that none of `x` has
-      (times) are repeated observations of the same places, with a warning. So are rows of a table at the same places:
-      where there are 5 at each or more, a warning says how to average them first, which is better.
+      (times) are repeated observations of the same places, with a warning. So are rows of a table at the same places,
+      with one where there are 5 at each or more.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
       none that is); or the coordinates alone, as a mapping from name to values.

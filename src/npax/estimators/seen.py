@@ -61,8 +61,7 @@ class Seen(NamedTuple):
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
         if average and of_reals and tells_noise(model.likelihood):
-            means = superobservations(system, x, y, error)
-            return cls(drift, system, *means if hears_errors(model) else means._replace(error=None))
+            return cls(drift, system, *superobservations(system, x, y, error, hears=hears_errors(model)))
         return cls(drift, system, x, y, error=error)
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:

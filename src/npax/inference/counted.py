@@ -7,7 +7,7 @@ import numpy as np
 
 from ..counts import AbstractCounts, Linearised
 from .frames import HALF_SPAN
-from .groups import halved
+from .groups import halved, of_same
 from .normalise import AbstractCoordinates
 from .predict import Prediction
 from .with_drift import Columns
@@ -34,7 +34,8 @@ class Counted(NamedTuple):
     number: np.ndarray | float = 1.0
 
     def pooled(self, counts: AbstractCounts, system: AbstractCoordinates, columns: Columns) -> "Counted":
-        """Sums over groups of near places with like covariates, at their means by exposure, where counts are small.
+        """Sums over groups of near places with like covariates, at their means by exposure, where counts are small; and
+        over the same places with the same covariates in any case, for a rate hears of no more than of their sum.
 
         Of 2,000 counts or more so many become one that 500 to 1,000 are left, or have two expected events each, which
         is less work and loses little. Those of fewer than `counts.fewest` are pooled in any case.
@@ -42,8 +43,6 @@ class Counted(NamedTuple):
         events = counts.events(self.y, self.exposure)
         many = len(self.y) >= 2 * KEPT
         least = max(counts.fewest, min(events.sum() / KEPT, ENOUGH) if many else 0.0)
-        if not least > events.min():
-            return self
         places, z = columns.split(self.x)
         positions = system.positions(places)
         spread = np.ptp(z, axis=0)
@@ -55,7 +54,9 @@ class Counted(NamedTuple):
             half = int(np.argmin(np.abs(running - running[-1] / 2))) + 1
             return half if min(running[half - 1], running[-1] - running[half - 1]) >= least else 0
 
-        groups = list(halved(points, first))
+        groups = list(halved(points, first)) if least > events.min() else of_same(points)
+        if len(groups) == len(points):
+            return self
         x = np.empty((len(groups), self.x.shape[1]))
         x[:, columns.places] = system.columns(self._means(positions, groups))
         x[:, columns.covariates] = self._means(z, groups)

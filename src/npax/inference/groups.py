@@ -41,6 +41,12 @@ def groups(points: np.ndarray, number: int, weight: np.ndarray | None = None) ->
     return halved(points, first)
 
 
+def of_same(points: np.ndarray) -> list[np.ndarray]:
+    """Indices of the rows of `points [n d]` that are the same, of each one that is different."""
+    _, which, count = np.unique(points, axis=0, return_inverse=True, return_counts=True)
+    return np.split(np.argsort(which.reshape(-1), kind="stable"), np.cumsum(count)[:-1])
+
+
 def halved(points: np.ndarray, first: Callable[[np.ndarray], int]) -> Iterator[np.ndarray]:
     """Indices of the rows of `points [n d]` in boxes, which are cut in two along their longest sides. `first`: of the
     rows of a box, in order along it, how many are to be in the first half, or nearly as many; 0 for no further cut.
