@@ -2,11 +2,13 @@
 
     python benchmarks/search.py
 
-Branin and Hartmann-3 (their minima are known), exact, with Gaussian noise of a twentieth of their standard
-deviation over the box, and with noise of a fiftieth or a half of it, by chance, whose size is told with each value or
-not. Both searches evaluate as often, from their own quasi-random beginnings, and choose by expected improvement; the
-process has a Matern 5/2 kernel of one length scale per axis and a noise, by scikit-learn. Regret: how far above the
-minimum the function itself lies where a search ends (with noise: where its belief is lowest among the places).
+Branin and Hartmann-3 (their minima are known), exact, with Gaussian noise of a twentieth of their standard deviation
+over the box, and with noise of a fiftieth or a half of it, by chance, whose size is told with each value or not; and
+exact, in batches of four, whose values are known together. Both searches evaluate as often, from their own quasi-
+random beginnings, and choose by expected improvement; the process has a Matern 5/2 kernel of one length scale per
+axis and a noise, by scikit-learn. Regret: how far above the minimum the function itself lies where a search ends
+(with noise: where its belief is lowest among the places). To both a place that is asked for in a batch counts as
+answered by what they predict there.
 Writes `results/search.md` and `.json`.
 """
 
@@ -55,6 +57,7 @@ PROBLEMS = (
 NOISE = 0.05
 ERRORS = (0.02, 0.5)
 """Standard deviations of noise that is known; of these and of `NOISE` the unit is that of the function over its box."""
+BATCH = 4
 Evaluation = Callable[[np.ndarray], tuple[float, float]]
 """A value of the function, and its known standard error: zero where none is told."""
 
@@ -63,7 +66,7 @@ def main() -> None:
     options = _options()
     warnings.simplefilter("ignore", ConvergenceWarning)
     about = {**circumstances(), **vars(options)}
-    rows, of_errors = [], []
+    rows, of_errors, of_batches = [], [], []
     for problem in PROBLEMS:
         low, high = np.array(problem.bounds).T
         places = np.random.default_rng(0).uniform(low, high, (2000, len(low)))
@@ -78,8 +81,11 @@ def main() -> None:
             run[f"npax, {how}"] = partial(_of_errors, by_asking, problem, spread, told)
             run[f"gp, {how}"] = partial(_of_errors, by_process, problem, spread, told)
         of_errors.append({"function": problem.name, **_regrets(problem, run, options, 3 * options.seeds)})
-        write_json("search", {**about, "rows": rows, "known_errors": of_errors})
-        write_markdown("search", "Searches for a minimum", _text(rows, of_errors, options), about)
+        searches = {"npax": by_asking, "gp": by_process}
+        run = {name: partial(_plain, partial(search, batch=BATCH), problem, 0.0) for name, search in searches.items()}
+        of_batches.append({"function": problem.name, **_regrets(problem, run, options, options.seeds)})
+        write_json("search", {**about, "rows": rows, "known_errors": of_errors, "batches": of_batches})
+        write_markdown("search", "Searches for a minimum", _text(rows, of_errors, of_batches, options), about)
 
 
 def _regrets(problem, run, options, seeds):
@@ -121,38 +127,52 @@ def by_chance(f: Evaluation, problem: Problem, noisy: bool, options, seed: int) 
     return by_npax(f, problem, noisy, options, seed, npax.bayesopt.RandomSearch())
 
 
-def by_asking(f: Evaluation, problem: Problem, noisy: bool, options, seed: int) -> np.ndarray:
+def by_asking(f: Evaluation, problem: Problem, noisy: bool, options, seed: int, batch: int = 1) -> np.ndarray:
     optimizer = npax.bayesopt.Optimizer(problem.bounds, n_init=options.first, model=options.model, random_state=seed)
-    for _ in range(options.first + options.chosen):
-        x = optimizer.ask()
-        y, error = f(x)
-        optimizer.tell(x, y, error=error)
-    return optimizer.recommend()[0]
+    for done in range(0, options.first + options.chosen, batch):
+        asked = [optimizer.ask() for _ in range(min(batch, options.first + options.chosen - done))]
+        for x in asked:
+            y, error = f(x)
+            optimizer.tell(x, y, error=error)
+    return optimizer.recommend()[0] if noisy else optimizer.result().x
 
 
-def by_process(f: Evaluation, problem: Problem, noisy: bool, options, seed: int) -> np.ndarray:
+def by_process(f: Evaluation, problem: Problem, noisy: bool, options, seed: int, batch: int = 1) -> np.ndarray:
     low, high = np.array(problem.bounds, float).T
     rng, d = np.random.default_rng(seed), len(low)
     x = scipy.stats.qmc.Sobol(d, rng=rng).random(options.first)
     y, error = np.array([f(low + (high - low) * place) for place in x]).T
-    for _ in range(options.chosen):
-        process = _fitted(x, y, error)
-        best = process.predict(x).min()
-        candidates = rng.random((1000, d))
-        start = candidates[np.argmin(_improvement(candidates, process, best))]
-        near = scipy.optimize.minimize(
-            lambda place, *given: _improvement(place[None], *given)[0], start, (process, best), bounds=[(0, 1)] * d
-        )
-        x = np.vstack([x, near.x])
-        y, error = (np.append(a, b) for a, b in zip((y, error), f(low + (high - low) * near.x), strict=True))
+    for done in range(0, options.chosen, batch):
+        process, asked = _fitted(x, y, error), np.empty((0, d))
+        for _ in range(min(batch, options.chosen - done)):
+            foreseen = process
+            if len(asked):
+                told = np.append(y, process.predict(asked))
+                foreseen = _fitted(np.vstack([x, asked]), told, np.pad(error, (0, len(asked))), process.kernel_)
+            asked = np.vstack([asked, _promising(foreseen, foreseen.predict(x).min(), rng, d)])
+        found = np.array([f(low + (high - low) * place) for place in asked])
+        x, y, error = np.vstack([x, asked]), np.append(y, found[:, 0]), np.append(error, found[:, 1])
     lowest = np.argmin(_fitted(x, y, error).predict(x) if noisy else y)
     return low + (high - low) * x[lowest]
 
 
-def _fitted(x, y, error):
-    kernel = ConstantKernel(1.0) * Matern([0.3] * x.shape[1], nu=2.5) + WhiteKernel(1e-4, (1e-8, 1.0))
+def _promising(process, best, rng, d):
+    candidates = rng.random((1000, d))
+    start = candidates[np.argmin(_improvement(candidates, process, best))]
+    near = scipy.optimize.minimize(
+        lambda place, *given: _improvement(place[None], *given)[0], start, (process, best), bounds=[(0, 1)] * d
+    )
+    return near.x
+
+
+def _fitted(x, y, error, kernel=None):
+    """The process of greatest likelihood, or that of a `kernel`."""
     known = np.square(error / np.std(y))  # of values that are standardised
-    return GaussianProcessRegressor(kernel, alpha=1e-10 + known, normalize_y=True).fit(x, y)
+    options = {"alpha": 1e-10 + known, "normalize_y": True}
+    if kernel is not None:
+        return GaussianProcessRegressor(kernel, optimizer=None, **options).fit(x, y)
+    kernel = ConstantKernel(1.0) * Matern([0.3] * x.shape[1], nu=2.5) + WhiteKernel(1e-4, (1e-8, 1.0))
+    return GaussianProcessRegressor(kernel, **options).fit(x, y)
 
 
 def _improvement(places, process, best):
@@ -163,7 +183,7 @@ def _improvement(places, process, best):
     return -std * (z * scipy.stats.norm.cdf(z) + scipy.stats.norm.pdf(z))
 
 
-def _text(rows, of_errors, options) -> str:
+def _text(rows, of_errors, of_batches, options) -> str:
     header = ["function", "noise", "npax", "fitted process", "chance", "seconds of a search: npax", "fitted process"]
     cells = []
     for row in rows:
@@ -179,6 +199,11 @@ def _text(rows, of_errors, options) -> str:
         + table(
             ["function", *(name.replace("gp", "fitted process") for name in ways)],
             [[row["function"], *(_spread(row[name]["regrets"]) for name in ways)] for row in of_errors],
+        )
+        + f"\nExact, in batches of {BATCH}, {options.seeds} seeds:\n\n"
+        + table(
+            ["function", "npax", "fitted process"],
+            [[row["function"], *(_spread(row[name]["regrets"]) for name in ("npax", "gp"))] for row in of_batches],
         )
     )
 
