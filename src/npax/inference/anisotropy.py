@@ -128,6 +128,12 @@ def matern12(squares: np.ndarray) -> Slopes:
     return decay, np.where(r > 0, decay / np.where(r > 0, 2 * r, 1.0), 0.0)
 
 
+def gaussian(squares: np.ndarray) -> Slopes:
+    """The same of the smoothest ones, which have all derivatives."""
+    decay = np.exp(-squares / 2)
+    return decay, decay / 2
+
+
 class Fit(NamedTuple):
     """A Gaussian process: its covariance and inverse length scale, the variance of the noise beside that of the
     function, the logarithm of its likelihood, but for a constant, and by how much that is above that of noise alone."""
@@ -141,6 +147,11 @@ class Fit(NamedTuple):
     def varied(self, distance: np.ndarray) -> np.ndarray:
         """Half the variance of differences at a distance, in variances of the noise."""
         return (1 - self.kernel(np.square(self.speed * distance))[0]) / self.noise
+
+    def bent(self, distance: np.ndarray) -> np.ndarray:
+        """Half the variance of what differences over twice a distance are beside twice those over it: of what is bent
+        within it, if the function is smooth."""
+        return 4 * self.varied(distance) - self.varied(2 * distance)
 
     @property
     def unknown(self) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import softmax
 
-from .anisotropy import Blocks, Fit, fitted, matern12, matern32
+from .anisotropy import Blocks, Fit, fitted, gaussian, matern12, matern32
 from .groups import Groups, groups, of_same
 from .normalise import AbstractCoordinates
 from .scatter import TINY, Scatter, noise_within
@@ -56,8 +56,9 @@ def superobservations(
     where that is as large as what varies among them. Means of k have a k-th of its variance, are fewer, and reach k
     times as far. Two groups of k become one while the function differs between them by less than a tenth of the
     variance of the noise of their means, and 250 means are left. It is taken for a Gaussian process with the length
-    scale and the noise of greatest likelihood, and a smooth covariance (Matern 3/2) or a rough one (1/2), which count
-    by how likely they are: to the smooth one all that is rough is noise.
+    scale and the noise of greatest likelihood, and a rough covariance (Matern 1/2), a smoother one (3/2) or the
+    smoothest (Gaussian), which count by how likely they are: to a smooth one all that is rough is noise. Of the
+    smoothest only what is bent between two groups counts as a difference, for a mean lies in their middle.
 
     Where standard errors $e$ of observations are known, each has the weight $1 / (e^2 + \sigma^2)$ in a mean, $\sigma$
     the likeliest noise beside them, and groups are of about as much weight: what says more than the others stays alone.
@@ -135,7 +136,7 @@ def how_many(points: np.ndarray, values: np.ndarray, known: np.ndarray | None = 
         return 1, None
     known = np.zeros_like(values) if known is None else known
     blocks = Blocks.of(points, values)
-    fits = [fitted(points, values, kernel, blocks, np.sqrt(known)) for kernel in (matern12, matern32)]
+    fits = [fitted(points, values, kernel, blocks, np.sqrt(known)) for kernel in (matern12, matern32, gaussian)]
     likely = softmax([fit.log_likelihood for fit in fits])
     best = max(fits, key=lambda fit: fit.log_likelihood)
     seen = best if best.gained >= SEEN else None
@@ -150,11 +151,17 @@ def how_many(points: np.ndarray, values: np.ndarray, known: np.ndarray | None = 
             return number < UNSEEN
         in_two = round(2 * places / left(number))
         distance = tree.query(some, in_two + 1)[0][:, -1]  # the nearest is the place itself
-        return number * np.dot(likely, [np.mean(fit.varied(distance)) for fit in fits]) <= LOST
+        return number * np.dot(likely, [np.mean(hidden(fit, distance)) for fit in fits]) <= LOST
 
     while left(2 * number) >= FEWEST and little_is_lost(number):
         number *= 2
     return number, seen
+
+
+def hidden(fit: Fit, distance: np.ndarray) -> np.ndarray:
+    """What a mean over a distance hides of a function, in variances of the noise: all by which a rough one differs. A
+    smooth one has its mean in the middle, but for what is bent."""
+    return fit.bent(distance) if fit.kernel is gaussian else fit.varied(distance)
 
 
 def weights(known: np.ndarray, unknown: float | None) -> np.ndarray:
