@@ -71,6 +71,17 @@ def known_errors() -> str:
     return table(["errors", "observations", "npax: told, not told", "GP: told, not told"], rows)
 
 
+def repeats() -> str:
+    rows = []
+    for row in _read("repeats")["rows"]:
+        above = [
+            f"{_percent(row[way]['elsewhere'], row[way]['there'], digits=0)} %" for way in ("auto", "exact", "tiled")
+        ]
+        cells = [f"{row['places']} places, {row['repeats']} times", f"{row['noise']:g}", *above]
+        rows.append([*cells, f"{_percent(*row['auto']['coverage'])} %"])
+    return table(["observations", "noise", "means (auto)", "exact", "tiled", "95 % intervals of auto hold"], rows)
+
+
 def stations() -> str:
     names = {
         "meuse": "Logarithm of zinc, 155 sites of the Meuse",
@@ -146,6 +157,11 @@ def searches() -> str:
     for row in _read("search")["rows"]:
         rows.append([f"{row['function']}, {row['noise']:.2g}", *(_regret(row[kind]) for kind in kinds)])
     return table(["function, noise", *kinds.values()], rows)
+
+
+def searches_in_batches() -> str:
+    rows = [[row["function"], *(_regret(row[way]) for way in ("npax", "gp"))] for row in _read("search")["batches"]]
+    return table(["function", "npax", "fitted process"], rows)
 
 
 def searches_of_known_errors() -> str:
@@ -282,6 +298,8 @@ TABLES = {
     "strategies": strategies,
     "searches": searches,
     "searches-of-known-errors": searches_of_known_errors,
+    "searches-in-batches": searches_in_batches,
+    "repeats": repeats,
 }
 
 

@@ -80,7 +80,7 @@ def _text(rows):
     cells = []
     for row in rows:
         cells.append([f"{row['places']} places, {row['repeats']} times", f"{row['noise']:g}"])
-        cells[-1] += [f"{row[name]['elsewhere']:.0%}, {row[name]['there']:.0%}" for name in METHODS]
+        cells[-1] += [f"{100 * row[name]['elsewhere']:.0f}, {100 * row[name]['there']:.0f} %" for name in METHODS]
         cells[-1] += [
             ", ".join(f"{100 * each:.1f} %" for each in row[name]["coverage"]) for name in ("auto", "auto, told")
         ]

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.linalg import cho_factor, cho_solve
+from scipy.spatial.distance import cdist
 
 import npax
 from npax.inference import Exact, LatLon, Planar, Tiled, superobservations
-from npax.inference.anisotropy import Blocks, fitted, matern12, matern32
+from npax.inference.anisotropy import Blocks, Fit, fitted, gaussian, matern12, matern32
 from npax.inference.groups import Groups, groups
 from npax.inference.superobservations import FEWEST, how_many
 from npax.metrics import crps
@@ -76,7 +77,7 @@ def test_along_a_line_groups_are_intervals(rng):
     assert all(end < start for (_, end), (start, _) in itertools.pairwise(intervals))
 
 
-@pytest.mark.parametrize("kernel", [matern12, matern32])
+@pytest.mark.parametrize("kernel", [matern12, matern32, gaussian])
 def test_the_slope_of_a_covariance(kernel):
     squares, h = np.array([1e-2, 0.3, 4.0, 30.0]), 1e-6
     above, below = kernel(squares + h)[0], kernel(squares - h)[0]
@@ -102,6 +103,25 @@ def test_as_many_as_noise_allows(rng):
     assert all(n // how_many(*noisy(rng, n, 3.0))[0] >= FEWEST for n in (2 * FEWEST, 1000, 5000))
     assert how_many(*noisy(rng, 2 * FEWEST - 1, 3.0)) == (1, None)
     assert how_many(rng.normal(size=(1000, 2)), np.zeros((1000, 1))) == (1, None)
+
+
+@pytest.mark.parametrize(("kernel", "least", "most"), [(gaussian, 8, 64), (matern32, 1, 2)])
+def test_smooth_functions_are_averaged_as_far_as_they_are_not_bent(kernel, least, most, rng):
+    """A rough one of the same length, the negative control, loses more by it."""
+    x = rng.uniform(-2, 2, (4000, 2))
+    few = rng.uniform(-2, 2, (400, 2))
+    root = np.linalg.cholesky(kernel(cdist(few, few, "sqeuclidean"))[0] + 1e-6 * np.eye(400))
+    y = kernel(cdist(x, few, "sqeuclidean"))[0] @ np.linalg.solve(root.T, rng.normal(size=(400, 1)))
+    number, fit = how_many(x, y / y.std() + 0.2 * rng.normal(size=y.shape))
+    assert least <= number <= most and fit.kernel is kernel
+
+
+def test_what_is_bent_is_what_differences_are_beside_twice_those_of_half_the_distance(rng):
+    fit = Fit(gaussian, 1.5, 0.1, 0.0, 0.0)
+    x = np.array([0.0, 0.4, 0.8])
+    k = gaussian(np.square(1.5 * (x[:, None] - x)))[0]
+    line = np.array([1.0, -2.0, 1.0])
+    assert np.isclose(fit.bent(np.array([0.4]))[0], line @ k @ line / 2 / 0.1)
 
 
 def test_what_is_rough_is_no_noise(rng):

@@ -56,7 +56,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
     **Shapes:** `X [n d]`, `y [n]`, `exposure [n]` or one number. Rates are of one unit of exposure.
 
-    Counts so small that single ones say next to nothing are summed over near places first, where covariates are alike:
+    Counts of the same place, and the same covariates, are summed first, by which nothing is lost. Counts so small that
+    single ones say next to nothing are summed over near places, where covariates are alike:
     to a quarter of an expected event, or half a positive; and where counts are 2,000 or more, so that 500 to 1,000 sums
     are left, or have two expected events.
 

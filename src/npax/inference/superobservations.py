@@ -17,6 +17,8 @@ FEWEST = 250
 """Means that are left at least: of fewer the network tells less than of the observations themselves."""
 LOST = 0.1
 """The variance between two groups, beside that of the noise of their means, up to which they become one."""
+FAINT = 1e-3
+"""The variance of noise, beside that of a smooth function, below which it is not worth to be averaged away."""
 SEEN, UNSEEN = 10.0, 4
 """By how much a function is likelier than noise alone, in logarithms; and how many become one where it is not."""
 HEARD = 0.75
@@ -161,7 +163,7 @@ def how_many(points: np.ndarray, values: np.ndarray, known: np.ndarray | None = 
 def hidden(fit: Fit, distance: np.ndarray) -> np.ndarray:
     """What a mean over a distance hides of a function, in variances of the noise: all by which a rough one differs. A
     smooth one has its mean in the middle, but for what is bent."""
-    return fit.bent(distance) if fit.kernel is gaussian else fit.varied(distance)
+    return fit.bent(distance) if fit.kernel is gaussian and fit.noise > FAINT else fit.varied(distance)
 
 
 def weights(known: np.ndarray, unknown: float | None) -> np.ndarray:
