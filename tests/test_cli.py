@@ -472,6 +472,17 @@ def test_counts_have_rates(tmp_path):
     refused(run("predict", *given[:-1], "people", "--counts", "poisson"), "no column 'people'")
 
 
+def test_a_disk_without_room_is_told_in_a_line(observations, weights, tmp_path, monkeypatch):
+    """By netCDF's library as an error of its own."""
+
+    def full(*args, **kwargs):
+        raise RuntimeError("NetCDF: HDF error")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", full)
+    result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / "out.nc")
+    refused(result, "NetCDF: HDF error, perhaps for want of room", "out.nc")
+
+
 def test_strategy_and_noise_are_those_of_the_library(observations, weights, tmp_path):
     pd.DataFrame({"lon": [0.5, 1.5], "lat": [1.0, 2.0]}).to_csv(tmp_path / "points.csv", index=False)
     out = tmp_path / "out.csv"

@@ -86,6 +86,8 @@ def test_an_error_of_the_disk_names_the_file(tmp_path):
     path = tmp_path / "map.png"
     with pytest.raises(OSError, match=r"No space left on device: '.*map\.png'"), replaced(path):
         raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(OSError, match=r"denied: '.*/map\.png'"), replaced(path) as partial:
+        raise PermissionError(errno.EACCES, "Permission denied", str(partial))
 
 
 @pytest.mark.parametrize("ending", [".zarr", ""])

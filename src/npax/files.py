@@ -86,7 +86,8 @@ def replaced(path: Path) -> Iterator[Path]:
         yield partial
         os.replace(partial, path)
     except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk names none
+        if error.filename in (None, partial, str(partial)):  # a full disk names none
+            error.filename = str(path)
         raise
     finally:
         _remove(partial)

@@ -68,8 +68,8 @@ def test_a_rescaled_belief_has_its_means_and_other_deviations():
 
 def test_answers_where_they_were_asked_for_are_compared(small):
     opt = Optimizer([(0, 1)], n_init=2, model=small, random_state=0)
-    for _ in range(2):
-        opt.tell(opt.ask(), 1.0)
+    for y in (1.0, 3.0):
+        opt.tell(opt.ask(), y)
     assert opt._record.weight == TRUST, "nothing was foreseen of the first ones"
     x = opt.ask()
     foreseen = opt._foreseen[x.tobytes()]

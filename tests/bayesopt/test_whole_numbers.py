@@ -42,6 +42,20 @@ def test_others_are_any_numbers(small):
         opt.tell([2.5, 0.7], 1.0)
 
 
+def test_of_a_million_whole_numbers_neighbours_are_different(small):
+    opt = Optimizer([(0, 10**6)], integrality=True, n_init=3, model=small, random_state=0)
+    for outside in (5.4, 10**6 + 7, -8):
+        with pytest.raises(ValueError, match="must lie within the bounds"):
+            opt.tell([outside], 3.0)
+    first, second = opt.ask(), opt.ask()
+    opt.tell(first + 6, 1.0)
+    assert len(opt._open) == 2, "another number answers nothing"
+    opt.tell(first, 2.0)
+    opt.forget(second)
+    assert not opt._open
+    assert opt._asked(opt.box.cube(np.stack([first, first + 1]))).tolist() == [True, False]
+
+
 def test_answers_belong_to_their_questions(small):
     opt = Optimizer([(0, 30)], integrality=[True], n_init=2, model=small, random_state=0)
     first, second = opt.ask(), opt.ask()

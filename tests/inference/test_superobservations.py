@@ -264,6 +264,17 @@ def test_repeats_that_are_all_the_same_have_no_noise(rng):
     assert np.allclose(reg.predict(x), function(x)[:, 0], atol=0.1)
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.5])
+def test_samples_beside_repeats_have_the_noise_within_them(noise, rng):
+    """Which may be less than the network finds between places; then samples must not have its."""
+    x = np.repeat(np.linspace(0, 10, 20), 3)[:, None]
+    reg = npax.NeuralProcessRegressor().fit(x, np.cos(x[:, 0]) + noise * rng.normal(size=60))
+    at = np.linspace(0.2, 9.8, 5)[:, None]
+    _, std = reg.predict(at, return_std=True)
+    spread = reg.sample_y(at, 128).std(axis=1) / std
+    assert reg.averaged_ == 3 and np.allclose(spread, 1, atol=0.25)
+
+
 def test_many_repeats_are_predicted_from_as_from_their_means(rng):
     """Of which tiles of single observations, the negative control, see a few places each."""
     places, at = rng.uniform(-2, 2, (100, 2)), rng.uniform(-2, 2, (50, 2))

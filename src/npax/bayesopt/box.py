@@ -9,6 +9,8 @@ SAME = 1e-5
 """Of a side of the box: places no farther apart than this in any coordinate are one, as after rounding to float32."""
 COARSE = 0.01
 """The same, at most, where the box is far from zero."""
+APART = 0.25
+"""The same of whole numbers, at most: neighbours are different however many there are."""
 
 
 class Box(NamedTuple):
@@ -49,7 +51,13 @@ class Box(NamedTuple):
     def rounding(self) -> Float[np.ndarray, " d"]:
         """How far apart, in each coordinate, two places may be that are one."""
         single = np.finfo(np.float32).eps * np.maximum(np.abs(self.low), np.abs(self.high))
-        return np.clip(single, SAME * self._side, COARSE * self._side)
+        near = np.clip(single, SAME * self._side, COARSE * self._side)
+        return np.where(self.whole, np.minimum(near, APART), near)
+
+    @property
+    def same(self) -> Float[np.ndarray, " d"]:
+        """The same in the cube, of places that are not far from zero."""
+        return np.where(self.whole, np.minimum(SAME, APART / self._side), SAME)
 
     def near(self, centre: Float[np.ndarray, " d"], half: Float[np.ndarray, " d"]) -> "Box":
         """The part of it around a place."""

@@ -14,7 +14,6 @@ from ..inference.buckets import pad, wide_bucket
 from ..models._base import check_error
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
-from .box import SAME
 from .checks import as_model, checked_box, numbers
 from .record import Foreseen, Record
 from .scale import Scale
@@ -117,7 +116,7 @@ class Optimizer:
         self._has_errors = False
         self._open: list[np.ndarray] = []
         self._foreseen: dict[bytes, Foreseen] = {}
-        self._record, self._same = Record(), SAME
+        self._record, self._same = Record(), self.box.same
         self._units: Units | None = None
         self.used = False
         """Whether the model has chosen a place yet."""

@@ -1,5 +1,6 @@
 """What `npax predict` and `npax fill` read and write. Needs pandas and xarray."""
 
+import errno
 import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
@@ -82,7 +83,10 @@ def _write(prediction, path):
     if ending(path) in (".nc", ".zarr"):
         gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
         if ending(path) == ".nc":
-            gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
+            try:
+                gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})
+            except RuntimeError as error:  # how the library says that a disk is full
+                raise OSError(errno.EIO, f"{error}, perhaps for want of room on the disk") from error
             return
         with warnings.catch_warnings():  # that format 3 does not have the copy of all metadata; xarray looks for it
             warnings.filterwarnings("ignore", message="Consolidated metadata")

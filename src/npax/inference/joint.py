@@ -135,15 +135,17 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc, _, error = context.seen
         xc, yc, error = (None if a is None else a[context.mask] for a in (xc, yc, error))
-        own = {"error": error, "include_noise": include_noise, "progress": predictor.progress}
+        own = {
+            "error": error,
+            "include_noise": include_noise and predictor.noise is None,
+            "progress": predictor.progress,
+        }
         drawn = _drawn_in_views(predictor.model, xc, yc, xt, n, column_key, **own)
         columns.append(context.standardiser.undo(np.asarray(drawn, np.float64)))
     samples = np.concatenate(columns, axis=-1)
     if predictor.noise is None or not include_noise:
         return samples
-    seen = predictor.as_seen(x)
-    more = _side(predictor.noise(x), _side(seen.observation_std, seen.function_std))
-    return samples + more * np.asarray(jr.normal(jr.fold_in(key, 1), samples.shape), np.float64)
+    return samples + predictor.noise(x) * np.asarray(jr.normal(jr.fold_in(key, 1), samples.shape), np.float64)
 
 
 def _drawn_in_views(model, xc, yc, xt, n, key, **options):
@@ -158,11 +160,6 @@ def _drawn_in_views(model, xc, yc, xt, n, key, **options):
             found = sample(model.model, xc @ turn, view.sign * yc, xt @ turn, share, key=own, **options)
             drawn.append(view.sign * np.asarray(found))
     return np.concatenate(drawn)
-
-
-def _side(longest, other):
-    """Of a right triangle, without squares, which may overflow; zero if there is none."""
-    return np.sqrt(np.maximum(longest - other, 0.0)) * np.sqrt(longest + other)
 
 
 def nearest_correlation(a: np.ndarray) -> np.ndarray:
