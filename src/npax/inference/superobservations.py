@@ -17,6 +17,8 @@ FEWEST = 250
 """Means that are left at least: of fewer the network tells less than of the observations themselves."""
 LOST = 0.1
 """The variance between two groups, beside that of the noise of their means, up to which they become one."""
+DOUBT = 10.0
+"""By how much the smoothest function must be likelier, in logarithms, than others: beside noise it is so by chance."""
 FAINT = 1e-3
 """The variance of noise, beside that of a smooth function, below which it is not worth to be averaged away."""
 SEEN, UNSEEN = 10.0, 4
@@ -140,8 +142,8 @@ def how_many(points: np.ndarray, values: np.ndarray, known: np.ndarray | None = 
     known = np.zeros_like(values) if known is None else known
     blocks = Blocks.of(points, values)
     fits = [fitted(points, values, kernel, blocks, np.sqrt(known)) for kernel in (matern12, matern32, gaussian)]
-    likely = softmax([fit.log_likelihood for fit in fits])
-    best = max(fits, key=lambda fit: fit.log_likelihood)
+    evidence = np.array([fit.log_likelihood - DOUBT * (fit.kernel is gaussian) for fit in fits])
+    likely, best = softmax(evidence), fits[np.argmax(evidence)]
     seen = best if best.gained >= SEEN else None
     weight, fits = weights(known, None if seen is None else seen.unknown), [ordinary(fit, known) for fit in fits]
     tree, some = KDTree(points), points[np.random.default_rng(0).permutation(np.lexsort(points.T))[:PLACES]]
