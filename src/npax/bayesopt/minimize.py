@@ -47,7 +47,7 @@ def minimize(
     lowest, and `fun_model`, its belief there (`x` and `fun` where Ctrl-C came before the model was used).
 
     **Pitfall:** a Gaussian process with a length scale for each axis, fitted at every step, finds the minimum of a
-    smooth function more closely, in a third to two thirds of the time: 30 evaluations of Branin's end 0.003 above it,
+    smooth function more closely, in a third to two thirds of the time: 30 evaluations of Branin's end 0.002 above it,
     not 0.011.
     Of many local minima a search may stay with the first that it finds; a larger `n_init` looks around for longer.
 

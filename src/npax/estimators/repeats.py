@@ -17,7 +17,7 @@ def warn_of_repeats(dataset: Any, x: list[Hashable], ys: list[Hashable]) -> None
         along = ", ".join(map(repr, others))
         warn(
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
-            f"observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
+            "observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
             f"(`.mean({list(others)})`).",
         )
 
