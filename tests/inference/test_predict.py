@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from hypothesis import given, settings, strategies as st
 from untrained import cnp, untrained
@@ -222,3 +223,21 @@ def test_threads_share_what_is_conditioned(small, data, monkeypatch):
 def test_places_at_the_end_of_the_numbers_are_answered_without_a_word(tiny):
     found = Exact(tiny, np.arange(12.0)[:, None], np.arange(12.0)[:, None])(np.array([[1e300], [-1e308]]))
     assert all(np.isfinite(moment).all() for moment in found)
+
+
+class WithoutEvent(npax.likelihoods.AbstractLikelihood):
+    dy: int = 1
+
+    @property
+    def size(self):
+        return self.dy
+
+    def __call__(self, raw):
+        return dist.Normal(raw[..., 0], 1.0)
+
+
+def test_columns_that_are_no_event_are_refused(data):
+    x, y, xt = data
+    model = npax.CNP(2, 1, encoder=(8,), size=8, decoder=(8,), likelihood=WithoutEvent(), key=jr.key(0))
+    with pytest.raises(ValueError, match=r"event shape \[dy\]; got .* and \[\]\. `\.to_event\(1\)` makes an event"):
+        Exact(model, x, y[:, :1])(xt[:4])

@@ -300,8 +300,15 @@ def side_by_side(predictions: Iterator[Prediction]) -> Prediction:
 
 
 def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:
-    """Mean, variance of a new observation, variance of the function."""
+    """Mean, variance of a new observation, variance of the function. **Raises** `ValueError` where the columns are no
+    event."""
     observation, function = marginals(distribution), marginals(noiseless(distribution))
+    if jnp.ndim(observation.mean) != 2:
+        raise ValueError(
+            "The distribution of a likelihood must have the batch shape [nt] and the event shape [dy]; got "
+            f"{[*distribution.batch_shape]} and {[*distribution.event_shape]}. `.to_event(1)` makes an event of the "
+            "columns."
+        )
     return jnp.stack([observation.mean, observation.variance, function.variance])
 
 
