@@ -149,8 +149,8 @@ class Fit(NamedTuple):
         return (1 - self.kernel(np.square(self.speed * distance))[0]) / self.noise
 
     def bent(self, distance: np.ndarray) -> np.ndarray:
-        """Half the variance of what differences over twice a distance are beside twice those over it: of what is bent
-        within it, if the function is smooth."""
+        """Half the variance of second differences, f(x) - 2 f(x + r) + f(x + 2 r), for a distance r: of what is bent
+        within it. In variances of the noise."""
         return 4 * self.varied(distance) - self.varied(2 * distance)
 
     @property

@@ -76,8 +76,8 @@ def superobservations(
     places, and 16: then they tell the noise, and the network hears of all of that.
 
     **Arguments:** `coordinates` that are `adapted`: near is what varies little; `hears`: whether the network hears of
-    errors, without which repeats stay as they are. **Cost:** on a CPU core 0.2 s for 400
-    observations, 0.6 to 1 s for 2,000, 1 to 5 s for 200,000, and then as their number. **Pitfalls:** how many are
+    errors, without which repeats stay as they are, and nothing is told of means. **Cost:** on a CPU core 1.4 s for
+    2,000 observations, 2 to 5 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
     averaged depends on the noise of most; it is taken to be independent. Of 10 to 40 places whose means are as noisy as
     the function is strong intervals of this are too narrow: they hold 83 to 93 % (`benchmarks/repeats.py`).
     """
@@ -104,7 +104,7 @@ def superobservations(
         left = len(seen.sizes) / before if seen else 1.0
         fit = fit._replace(noise=ordinary(fit, of_means).noise * left)
     if seen is None:
-        return Superobservations(x, y, fit=fit, error=error if hears else None)
+        return Superobservations(x, y, fit=fit, error=error)
     middles = positions.min(axis=0) + seen.means(positions - positions.min(axis=0))  # differences to a corner are exact
     at, mean = frame(middles), seen.means(values)
     noise = noise_within(seen, at, values - mean[seen.of_each], known, likely)
