@@ -816,6 +816,21 @@ def test_a_ctrl_c_that_python_drops_comes_again():
     assert run.returncode != 0 and "KeyboardInterrupt" in run.stderr and "ignored" not in run.stderr
 
 
+def test_what_ends_a_process_is_taken_for_ctrl_c():
+    """By it schedulers end what ran out of time: trainings write a checkpoint then."""
+    code = """if True:
+        import signal
+        from npax.cli._process import prepare
+
+        prepare()
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            print("stopped")"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0 and run.stdout == "stopped\n"
+
+
 def test_messages_are_printed_as_they_are(capsys):
     name = r"a\[/b] :dog: [red]" + "x" * 200
     with pytest.raises(typer.Exit):

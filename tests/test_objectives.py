@@ -297,6 +297,19 @@ def test_models_of_another_kind_are_named(objective, name, getkey):
         unwrap(objective)(model, Task.of(x, y, x, y), getkey())
 
 
+class Whole(npax.likelihoods.AbstractLikelihood):
+    """All targets are one event."""
+
+    dy: int = eqx.field(static=True, default=1)
+
+    @property
+    def size(self):
+        return 1
+
+    def __call__(self, raw):
+        return dist.Normal(raw, 1.0).to_event(2)
+
+
 class WithoutEvent(npax.likelihoods.AbstractLikelihood):
     """A likelihood that forgets that columns are an event."""
 
@@ -311,10 +324,11 @@ class WithoutEvent(npax.likelihoods.AbstractLikelihood):
         return dist.Normal(mean, jnp.exp(scale))
 
 
-def test_columns_that_are_no_event_are_refused(getkey):
-    """NumPyro would pair every target with every other."""
+@pytest.mark.parametrize("likelihood", [WithoutEvent(), Whole()])
+def test_columns_that_are_no_event_are_refused(likelihood, getkey):
+    """NumPyro would pair every target with every other, or have one likelihood for all of them."""
     task = npax.Task.of(*(normal(getkey(), (4, 1)) for _ in range(4)))
-    model = npax.CNP(1, 1, encoder=(8,), size=8, decoder=(8,), likelihood=WithoutEvent(), key=getkey())
+    model = npax.CNP(1, 1, encoder=(8,), size=8, decoder=(8,), likelihood=likelihood, key=getkey())
     with pytest.raises(ValueError, match=r"event shape \[1\].*to_event\(1\)"):
         npax.objectives.nll(model, task)
 

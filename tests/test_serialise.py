@@ -1,5 +1,6 @@
 """Models on disk."""
 
+import inspect
 import json
 import pickletools
 import re
@@ -20,7 +21,7 @@ from untrained import untrained
 import npax
 from npax.serialise import _describe, count_parameters, load_card
 from npax.training import DamagedFile
-from npax.training.checkpoint import pack, unpack
+from npax.training.checkpoint import pack, unpack, write_checkpoint
 
 SOURCE = Path(npax.__file__).parent
 answer = eqx.filter_jit(lambda bias, xq, xk: bias(xq, xk))
@@ -149,6 +150,19 @@ def test_names_that_do_not_exist_list_those_that_do(monkeypatch, saved):
         npax.load("modell")
     with pytest.raises(FileNotFoundError, match=r"missing\.safetensors"):
         npax.load(saved.parent / "missing.safetensors")
+
+
+def test_a_name_that_is_nearly_one_is_told():
+    with pytest.raises(FileNotFoundError, match="Did you mean 'gp-universal'"):
+        npax.load("gp-univesal")
+
+
+def test_only_models_are_saved_and_loaded(tmp_path):
+    with pytest.raises(TypeError, match="`model` must be an instance of Module"):
+        inspect.unwrap(npax.save)(tmp_path / "model.safetensors", np.ones(3))
+    state = write_checkpoint(tmp_path, 3, {"weight": np.ones(2)}, {})
+    with pytest.raises(DamagedFile, match="is a checkpoint of `fit`, not a model"):
+        npax.load(state)
 
 
 def test_the_suffix_is_checked(saved):

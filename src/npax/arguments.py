@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
+import jax
+import jax.random as jr
 import numpy as np
 
 
@@ -34,6 +36,19 @@ def instance(kind: type, **parts: Any) -> None:
         if not isinstance(part, kind):
             called = f"; write `{part.__name__}(...)`" if isinstance(part, type) and issubclass(part, kind) else ""
             raise TypeError(f"`{name}` must be an instance of {kind.__name__}; got {part!r}{called}.")
+
+
+def one_key(key: Any) -> None:
+    """**Raises** `TypeError` for a `key` that is none of JAX's, such as a number; `ValueError` for several."""
+    if not isinstance(key, jax.Array | np.ndarray):
+        example = key if isinstance(key, int | np.integer) else 0
+        raise TypeError(f"`key` must be a key, such as `jax.random.key({example})`; got {key!r}.")
+    try:
+        one = jr.key_data(key).ndim == 1
+    except TypeError:  # JAX knows what a key is
+        one = False
+    if not one:
+        raise ValueError(f"`key` must be one key, such as `jax.random.key(0)`; got an array {key.dtype}{[*key.shape]}.")
 
 
 def booleans(**masks: Any) -> None:

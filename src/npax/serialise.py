@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from .arguments import instance
 from .files import write_atomically
 from .pretrained import find, is_shipped
 from .training.checkpoint import DamagedFile, pack, plain, unpack
@@ -29,6 +30,7 @@ def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None
     **Raises:** `ValueError` for a path that does not end in `.safetensors`; `TypeError` for a model with parts that
     are not from npax or tinygp (they could not be built again).
     """
+    instance(eqx.Module, model=model)
     path = _checked(path)
     arrays: dict[str, np.ndarray] = {}
     about = {"format": _FORMAT, "structure": _describe(model, "", arrays), "card": card or {}}
@@ -58,6 +60,11 @@ def _shipped(file, device):
 
 def _read(path):
     arrays, about = unpack(path)
+    if "step" in about and "format" not in about:
+        raise DamagedFile(
+            f"{path} is a checkpoint of `fit`, not a model: `fit` with the same arguments and its folder as "
+            "`checkpoint` returns the model, which `npax.save` writes."
+        )
     if about.get("format") != _FORMAT:
         raise DamagedFile(f"{path} is of format {about.get('format')!r}; this npax reads format {_FORMAT}.")
     return _build(about["structure"], arrays)

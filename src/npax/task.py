@@ -4,6 +4,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from .arrays import refuse_dates
+
 
 class Task(eqx.Module):
     r"""One task: a context set $D_c = \{(x_c, y_c)\}$ and the targets $(x_t, y_t)$ to be predicted.
@@ -30,8 +32,9 @@ class Task(eqx.Module):
     def of(cls, xc, yc, xt, yt) -> "Task":
         """A task without padding: every point counts. In float32 (float64 where JAX has that by default).
 
-        **Raises** `ValueError` for shapes that do not fit.
+        **Raises** `ValueError` for shapes that do not fit; `TypeError` for dates, whose unit is no one's.
         """
+        refuse_dates(xc, yc, xt, yt)
         xc, yc, xt, yt = (jnp.asarray(a, jnp.result_type(float)) for a in (xc, yc, xt, yt))
         for name, x, y in (("c", xc, yc), ("t", xt, yt)):
             if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-1] != y.shape[:-1]:

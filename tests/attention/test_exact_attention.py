@@ -15,7 +15,7 @@ import pytest
 import reference
 from hypothesis import Phase, given, settings, strategies as st
 from jax import Array
-from laws import BIASES, HEADS, normal
+from laws import BIASES, HEADS, TINY, normal
 
 import npax
 import npax.attention.fused as of_fused
@@ -364,6 +364,41 @@ def test_a_bias_of_other_heads_is_refused(attend):
     for heads in (1, 3):
         with pytest.raises(ValueError, match=f"`bias` has {heads} heads and the attention 2"):
             attend(q, q, q, bias=npax.CausalBias(heads), xq=x, xk=x)
+
+
+@pytest.mark.parametrize("attend", [npax.dense_attention, npax.scan_attention])
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (lambda xq, xk: jnp.zeros((2, len(xk), len(xq))), r"\[2, 4, 3\]"),
+        (lambda xq, xk: jnp.zeros((len(xq), len(xk))), r"\[3, 4\]"),
+        (lambda xq, xk: jnp.zeros((2, 1, 1)), r"\[2, 1, 1\]"),
+        (lambda xq, xk: 0.0, "float"),
+        (lambda xq, xk: None, "NoneType"),
+    ],
+)
+def test_a_bias_of_other_pairs_is_refused(attend, answer, got):
+    class Own(npax.bias.AbstractBias):
+        def __call__(self, xq, xk):
+            return answer(xq, xk)
+
+    q, k = jnp.zeros((2, 3, 4)), jnp.zeros((2, 4, 4))
+    words = rf"`bias` of 3 queries and 4 keys must have the shape \[heads, nq, nk\], \[2, 3, 4\]; got {got}"
+    with pytest.raises(ValueError, match=words):
+        attend(q, k, k, bias=Own(), xq=q[0], xk=k[0])
+
+
+@pytest.mark.parametrize(("cut", "got"), [(lambda a: a[:, :1], r"\[2, 1, 8\]"), (lambda a: (a, a), "tuple")])
+def test_an_attention_that_answers_other_queries_is_refused(cut, got):
+    """One row would be taken for that of every query, and be trained."""
+
+    class Own(npax.DenseAttention):
+        def recall(self, q, xq, memory, bias):
+            return cut(super().recall(q, xq, memory, bias))
+
+    model, x = npax.TNPKR(1, 1, attention=Own(), **TINY, key=jr.key(0)), jnp.zeros((3, 1))
+    with pytest.raises(ValueError, match=rf"`recall` of Own must return .* here \[2, 3, 8\]; got {got}"):
+        jax.eval_shape(lambda x: model(x, x, x).mean, x)
 
 
 def test_bad_arguments_are_named(getkey):

@@ -1,9 +1,11 @@
 """Joint predictions against the closed form of a Gaussian process."""
 
 import inspect
+from functools import partial
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
@@ -250,6 +252,19 @@ def test_refusals(small, problem):
     ):
         with pytest.raises(ValueError, match=message):
             inspect.unwrap(npax.sample)(small, xc, yc, xt, key=jr.key(0), **options)
+
+
+def test_chains_are_of_models_keys_and_numbers(small, problem):
+    xc, yc, xt = problem
+    score = partial(inspect.unwrap(autoregressive_log_prob), yt=yc[:2])
+    for function in (inspect.unwrap(npax.sample), score):
+        for model in ("gp-universal", npax.NeuralProcessRegressor()):
+            with pytest.raises(TypeError, match=r"`model` must be a model, such as .* Estimators have `sample_y`"):
+                function(model, xc, yc, xt=xt[:2], key=jr.key(0))
+        with pytest.raises(TypeError, match=r"`key` must be a key, such as `jax\.random\.key\(3\)`; got 3"):
+            function(small, xc, yc, xt=xt[:2], key=3)
+        with pytest.raises(TypeError, match="for one task of numbers at a time, not within `jit`"):
+            jax.vmap(partial(function, small, xc, xt=xt[:2], key=jr.key(0)))(jnp.zeros((2, *np.shape(yc))))
 
 
 def test_a_models_own_joint_samples_are_those_of_the_predictor(problem):

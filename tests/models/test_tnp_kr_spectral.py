@@ -118,5 +118,6 @@ def test_impossible_settings_are_refused():
         tiny(length=0.0)
     with pytest.raises(ValueError, match="`terms` must be a whole number, at least 1; got 0"):
         tiny(terms=0)
-    with pytest.raises(TypeError, match="Expected AbstractBias, or a function of a key"):
-        npax.SpectralTNPKR(1, 1, bias=npax.RBFNetworkBias, key=jr.key(0))
+    for bias in (npax.RBFNetworkBias, lambda xq, xk: xq - xk):
+        with pytest.raises(TypeError, match="Expected AbstractBias, or a function of a key"):
+            npax.SpectralTNPKR(1, 1, bias=bias, key=jr.key(0))

@@ -28,6 +28,7 @@ from npax.models.presets import field_universal, gp_universal
 from npax.tasks import AbstractTasks, AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
 from npax.training import presets
 from npax.training.checkpoint import checkpoints
+from npax.training.checks import check_drawn
 from npax.training.fit import _contents
 
 TOLD_APART = FunctionAndNoise(1)
@@ -438,6 +439,42 @@ def test_a_sampler_that_returns_a_tuple_is_refused_unless_an_objective_reads_it(
     with pytest.raises(TypeError, match=r"must return an `npax\.Task`, got a tuple: make one of arrays"):
         run()
     assert run(objective=misfit).steps == 1
+
+
+class Drawn(AbstractTasks):
+    """Locations and values by a function of a key."""
+
+    draw: Callable = eqx.field(static=True)
+
+    def sample(self, key):
+        x = self.draw(key)
+        return npax.Task.of(x, x, x, x)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key: jnp.ones((int(jr.randint(key, (), 2, 5)), 1)),
+        lambda key: jr.normal(key, (5, 1))[jr.bernoulli(key, shape=(5,))],
+        lambda key: np.random.default_rng(np.asarray(jr.key_data(key))).normal(size=(5, 1)),
+    ],
+)
+def test_tasks_of_shapes_by_chance_are_refused(draw):
+    with pytest.raises(TypeError, match=r"of a fixed shape .* and random by its key alone"):
+        check_drawn(Curriculum((Stage(Drawn(draw), 2),)))
+
+
+def test_tasks_that_are_always_the_same_are_told():
+    with pytest.warns(UserWarning, match="does not look at its key, so that every step trains on one and the same"):
+        check_drawn(Curriculum((Stage(Drawn(lambda key: np.ones((5, 1))), 2),)))
+    check_drawn(Curriculum((Stage(Drawn(lambda key: jr.normal(key, (5, 1))), 2),)))
+
+
+def test_dates_are_no_numbers():
+    x, days = np.zeros((3, 1)), np.zeros((3, 1), "datetime64[D]")
+    for given in ((days, x, x, x), (x, x, x, days)):
+        with pytest.raises(TypeError, match="must be numbers, got dates"):
+            inspect.unwrap(npax.Task.of.__func__)(npax.Task, *given)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])

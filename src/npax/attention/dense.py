@@ -67,13 +67,19 @@ def softmax(s: Float[Array, "*axes nk"]) -> Float[Array, "*axes nk"]:
 
 def logits(q, k, bias, xq, xk, mask):
     """`scores` with a bias of the locations."""
-    return scores(q, k, None if bias is None else of_heads(bias(xq, xk), len(q)), mask)
+    return scores(q, k, None if bias is None else of_pairs(bias(xq, xk), q, k), mask)
 
 
-def of_heads(bias, heads):
-    """**Raises** `ValueError` for the bias of another number of heads."""
-    if len(bias) != heads:
-        raise ValueError(f"The `bias` has {len(bias)} heads and the attention {heads}: make both the same.")
+def of_pairs(bias, q, k):
+    """**Raises** `ValueError` for the bias of another number of heads, or of what are no pairs of queries and keys."""
+    got, (heads, nq, nk) = getattr(bias, "shape", type(bias).__name__), (len(q), q.shape[1], k.shape[1])
+    if got[1:] == (nq, nk) and got[0] != heads:
+        raise ValueError(f"The `bias` has {got[0]} heads and the attention {heads}: make both the same.")
+    if got != (heads, nq, nk):
+        raise ValueError(
+            f"The `bias` of {nq} queries and {nk} keys must have the shape [heads, nq, nk], {[heads, nq, nk]}; got "
+            f"{got if isinstance(got, str) else [*got]}."
+        )
     return bias
 
 

@@ -14,7 +14,7 @@ from ..arguments import whole_number
 from ..bias import AbstractBias
 from ..bias.tile import tile
 from ._base import AbstractAttention
-from .dense import check_operands, hide, of_heads
+from .dense import check_operands, hide, of_pairs
 from .fused_kernels import Plan, f32, fused
 from .scan import pad, scan_attention
 
@@ -75,7 +75,7 @@ def fused_attention(
             f"{type(bias).__name__}. Use `scan_attention`."
         )
     if bias is not None:
-        of_heads(jax.eval_shape(bias, xq, xk), len(q))
+        of_pairs(jax.eval_shape(bias, xq, xk), q, k)
     nq, nk, dv = q.shape[1], k.shape[1], v.shape[2]
     q_side, k_side = (max(block, step) * max(1, -(-n // max(block, step))) for n in (nq, nk))
     k, v, xk = hide(mask, k, v, xk)

@@ -76,7 +76,13 @@ class TokenAttention(AbstractTokenAttention):
 
     def recall(self, z, x, memory):
         q = self._turn(split_heads(self.query(z), self.heads), x)
-        return self.output(join_heads(self.attention.recall(q, x, memory, self.bias)))
+        read = self.attention.recall(q, x, memory, self.bias)
+        if getattr(read, "shape", None) != q.shape:  # values are as wide as queries
+            raise ValueError(
+                f"`recall` of {type(self.attention).__name__} must return the values that the queries read, [heads, "
+                f"nq, dv], here {[*q.shape]}; got {[*read.shape] if eqx.is_array(read) else type(read).__name__}."
+            )
+        return self.output(join_heads(read))
 
     def behind(self, norm):
         maps = tuple(norm.before(linear) for linear in (self.query, self.key, self.value))

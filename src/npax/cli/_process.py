@@ -4,6 +4,7 @@ import _thread
 import contextlib
 import logging
 import os
+import signal
 import sys
 import threading
 import warnings
@@ -38,8 +39,10 @@ PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def prepare() -> None:
-    """Keeps compiled programs between runs, shows warnings as notes of one line, and loses no Ctrl-C."""
+    """Keeps compiled programs between runs, shows warnings as notes of one line, and loses no Ctrl-C; what a scheduler
+    sends to end a process is taken for that."""
     keep_compiled_programs()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.unraisablehook = _again
     logging.getLogger("jax._src.xla_bridge").setLevel(logging.ERROR)  # says which devices there are not
     warnings.simplefilter("ignore")

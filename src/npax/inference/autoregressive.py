@@ -7,9 +7,10 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..arguments import whole_number
+from ..arguments import one_key, whole_number
 from ..arrays import floats
 from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
@@ -56,9 +57,12 @@ def sample(
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
     **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
     its errors along the chain. Noiseless values are drawn at each target by itself given the chain, so between
-    neighbours they differ by what the chain leaves open: where targets are few, more than the function does.
+    neighbours they differ by what the chain leaves open: where targets are few, more than the function does. Places
+    and values are of one task, as numbers: loop over tasks (`jit` and `vmap` may go over keys alone). Values are of
+    float32.
 
-    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or shapes that do not match.
+    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or shapes that do not match;
+    `TypeError` for what is no model or no key, and within a transformation of places or values.
     """
     if method not in ("auto", "ar", "latent", "independent"):
         raise ValueError(f'`method` must be "auto", "ar", "latent" or "independent", got {method!r}.')
@@ -68,6 +72,7 @@ def sample(
             'Use "ar" for joint samples or "independent".'
         )
     whole_number(1, n=n)
+    _check(model, key, xc, yc, xt)
     n = int(n)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc = _values(model, yc, xc, "yc", "xc")
@@ -110,9 +115,11 @@ def autoregressive_log_prob(
     each in a random order of the targets. A model that is not a consistent process gives each order another value.
 
     Never to be compared with likelihoods of targets predicted one by one. `error [nc dy]`: known standard errors of
-    `yc`, for models that hear of them. **Cost:** as one sample per order.
+    `yc`, for models that hear of them. **Cost:** as one sample per order. **Pitfall:** it is a score, of one task of
+    numbers as in `sample`; it has no gradient. Train by `npax.objectives`.
     """
     whole_number(1, orders=orders)
+    _check(model, key, xc, yc, xt, yt)
     xc, xt = _places(model, xc, "xc"), _places(model, xt, "xt")
     yc, yt = _values(model, yc, xc, "yc", "xc"), _values(model, yt, xt, "yt", "xt")
     error = known_errors(model, error, yc)
@@ -120,6 +127,20 @@ def autoregressive_log_prob(
     slots = bucket(len(xt))
     context = _padded(xc, yc, error)
     return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
+
+
+def _check(model, key, *numbers):
+    if not isinstance(model, AbstractNeuralProcess):
+        raise TypeError(
+            f'`model` must be a model, such as `npax.load("gp-universal")`; got {model!r}. Estimators have `sample_y`.'
+        )
+    if any(isinstance(a, Tracer) for a in numbers):
+        raise TypeError(
+            "Chains are drawn for one task of numbers at a time, not within `jit`, `vmap` or `grad`: call this in a "
+            "loop over tasks."
+        )
+    if not isinstance(key, Tracer):
+        one_key(key)
 
 
 def _places(model, x, name):

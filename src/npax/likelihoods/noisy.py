@@ -71,7 +71,7 @@ def log_prob(
 
     **Raises** `ValueError` where the columns of `y` are not those of an event: NumPyro would pair them otherwise.
     """
-    if distribution.event_shape[-1:] != y.shape[-1:]:
+    if distribution.event_shape != y.shape[-1:]:
         raise ValueError(
             f"The distribution of a likelihood must have the event shape [{y.shape[-1]}], the columns of `y`; got "
             f"{[*distribution.event_shape]}. `.to_event(1)` makes an event of the columns."

@@ -1,3 +1,4 @@
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -162,11 +163,22 @@ def part_of(part: Any, kind: type | tuple[type, ...], key: PRNGKeyArray) -> Any:
     """A block's own: drawn by a function of a key, or a template varied."""
     if part is None or isinstance(part, kind):
         return _vary(part, key)
-    made = None if isinstance(part, type) else part(key)
+    made = part(key) if _takes_a_key(part) else None
     if not isinstance(made, kind):
         kinds = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
         raise TypeError(f"Expected {kinds}, or a function of a key that makes one; got {part!r}.")
     return made
+
+
+def _takes_a_key(part):
+    """Whether it is a function of one argument, and not, say, one of locations, or a class."""
+    if isinstance(part, type) or not callable(part):
+        return False
+    try:
+        inspect.signature(part).bind(None)
+    except TypeError:
+        return False
+    return True
 
 
 def _vary(template: M, key: PRNGKeyArray) -> M:

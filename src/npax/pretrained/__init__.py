@@ -1,5 +1,6 @@
 """Weights that come with the package."""
 
+from difflib import get_close_matches
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
@@ -16,8 +17,10 @@ def find(name: str | Path) -> Path:
     shipped = _FOLDER / f"{name}.safetensors"
     if path.is_file() or (path.suffix != ".safetensors" and shipped.is_file()):
         return path if path.is_file() else shipped
+    near = get_close_matches(str(name), pretrained(), 1)
+    meant = f" Did you mean '{near[0]}'?" if near else ""
     raise FileNotFoundError(
-        f"There is no file '{name}' and no pretrained model of that name; pretrained: {', '.join(pretrained())}."
+        f"There is no file '{name}' and no pretrained model of that name; pretrained: {', '.join(pretrained())}.{meant}"
     )
 
 

@@ -7,9 +7,11 @@ import jax
 import jax.random as jr
 import numpy as np
 
+from ..arguments import one_key
 from ..models import AbstractNeuralProcess
 from ..task import Task
 from ..tasks import Curriculum
+from ..warn import warn
 
 
 def check_run(model, tasks, counts, key, optimizer):
@@ -19,15 +21,7 @@ def check_run(model, tasks, counts, key, optimizer):
             "`tasks` must be a sampler, an object with a method `sample(key) -> npax.Task` (see `npax.tasks`), or a "
             f"`Curriculum`; got {tasks!r}."
         )
-    if not isinstance(key, jax.Array | np.ndarray):
-        example = key if isinstance(key, int | np.integer) else 0
-        raise TypeError(f"`key` must be a key, such as `jax.random.key({example})`; got {key!r}.")
-    try:
-        one = jr.key_data(key).ndim == 1
-    except TypeError:  # JAX knows what a key is
-        one = False
-    if not one:
-        raise ValueError(f"`key` must be one key, such as `jax.random.key(0)`; got an array {key.dtype}{[*key.shape]}.")
+    one_key(key)
     drawn = not isinstance(model, AbstractNeuralProcess)
     if counts["seeds"] > 1 and not drawn:
         raise ValueError(
@@ -62,11 +56,29 @@ def check_functions(objective, evaluate, evaluate_every):
 
 
 def check_drawn(curriculum):
-    """**Raises** `TypeError` where samplers draw something else than the tasks that the objectives of models read."""
+    """**Raises** `TypeError` where samplers draw something else than the tasks that the objectives of models read, or
+    of a shape that depends on the key. **Warns** where they draw the same task for every key."""
     for stage in curriculum.stages:
-        drawn = eqx.filter_eval_shape(stage.tasks.sample, jr.key(0))
+        try:
+            program, drawn, _ = eqx.filter_make_jaxpr(stage.tasks.sample)(jr.key(0))
+        except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
+            raise TypeError(
+                "`tasks.sample` must be a function that JAX can compile: of a fixed shape (pad sets of different "
+                "sizes, and tell them apart by masks), and random by its key alone."
+            ) from error
         if not isinstance(drawn, Task):
             raise TypeError(
                 f"`tasks.sample` must return an `npax.Task`, got a {type(drawn).__name__}: make one of arrays, "
                 "`npax.Task.of(xc, yc, xt, yt)`, or pass the `objective` that reads what is drawn."
             )
+        if not _reads(program.jaxpr, program.jaxpr.invars[-1]):
+            warn(
+                "`tasks.sample` does not look at its key, so that every step trains on one and the same task: draw by "
+                "`jax.random`, not by NumPy.",
+                UserWarning,
+            )
+
+
+def _reads(program, key):
+    """Whether a program has a use for one of its arguments."""
+    return key in program.outvars or any(key in step.invars for step in program.eqns)

@@ -207,7 +207,8 @@ def _warn_of_skipped(skipped, done):
     many, end = ("All", ": the model is the one that came") if skipped == done else (f"{skipped:,}", "")
     warn(
         f"{many} of the {done:,} steps were skipped, for loss or gradient was not finite{end}. Look for NaN or "
-        "infinity in what `tasks` draws.",
+        "infinity in what `tasks` draws, and for values that the likelihood does not allow or scales of it that may be "
+        "zero or negative.",
         RuntimeWarning,
     )
 
