@@ -24,6 +24,7 @@ import npax
 from npax.estimators import DroppedRows, Extrapolation
 from npax.inference import Exact, LatLon, Planar
 from npax.models import turned
+from npax.training import Finetuned
 from npax.training.checkpoint import DamagedFile
 
 EXPECTED_FAILURES = {
@@ -226,6 +227,23 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
         reg.fit(X, y, finetune=True)
     with pytest.raises(ValueError, match="`gaps` say what to fine-tune on, and `finetune` is 0"):
         reg.fit(X, y, gaps=npax.training.RoundGaps())
+
+
+@pytest.mark.parametrize("spoilt", ["trained", "came"])
+def test_of_means_the_model_that_predicts_better_is_used(spoilt, monkeypatch, rng):
+    """Fine-tuning sees single observations, of which another model may be the better one."""
+    sound = npax.load("gp-universal")
+    other = eqx.tree_at(lambda m: m.head.layers[-1].bias, sound, replace_fn=lambda bias: bias + 1.0)
+    came, trained = (sound, other) if spoilt == "trained" else (other, sound)
+    X = rng.uniform(size=(1000, 1))
+    y = np.sin(5 * X[:, 0]) + rng.normal(size=1000)
+    held_out = np.arange(1000) % 20 == 0
+    found = Finetuned(trained, 1, [], held_out)
+    monkeypatch.setattr("npax.estimators.sklearn.train_on_gaps", lambda *args, **options: found)
+    reg = npax.NeuralProcessRegressor(came).fit(X, y, finetune=1)
+    assert reg.averaged_ > 1 and reg.model_ is sound and len(reg.X_) == 1000
+    few = npax.NeuralProcessRegressor(came, strategy="tiled").fit(X, y, finetune=1)
+    assert few.model_ is trained, "of single observations fine-tuning knows best"
 
 
 def test_without_normalising_the_model_sees_the_data_as_they_are(small, tiny, rng):

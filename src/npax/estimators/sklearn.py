@@ -1,7 +1,9 @@
 """The scikit-learn estimator."""
 
 import contextlib
+import warnings
 from collections.abc import Hashable
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from ..inference import (
 )
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
+from ..metrics import nll
 from ..metrics._check import check_order
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
@@ -46,6 +49,10 @@ from .views import check_views, in_views, number_of_views
 
 COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
+
+
+MOST_HELD_OUT = 2000
+"""Observations on which two models are compared, at most."""
 
 
 class DroppedRows(UserWarning):
@@ -167,7 +174,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
           much as its error lets it.
         - `finetune`: steps of training on gaps cut into the observations (`npax.finetune`, with tiles of `tile_size`;
           good values: 100 to 500, from about a thousand observations on); the model that was best on other gaps is
-          used, which may be the one that came.
+          used, which may be the one that came. Single observations are trained on: where predictions are of means of
+          near ones, the trained model is only used if it predicts the other gaps better from these, too.
         - `gaps`: how they look, such as `npax.training.MovedGaps(at)` with the places `at` that are to be filled.
 
         **Raises:** `ValueError` for wrong shapes, text, dates, NaN or infinity in `X`, no rows, more columns than the
@@ -198,7 +206,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     size=self.tile_size,
                     **options,
                 )
-                self.model_ = self.finetuned_.model
+                self.model_ = self._better(self.finetuned_, X, y)
             self._keep(X.copy(), y, error)
             self._check_scale()
             return self
@@ -332,6 +340,23 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.model_, self.finetuned_ = _model(self.model, self.normalize), None
         if self._columns.covariates:
             refuse_drift(self.model_.likelihood)
+
+    def _better(self, tuned, X, y):
+        """The trained model, unless that which came predicts what was held out better from means, which neither was
+        trained on."""
+        seen, hidden = np.flatnonzero(~tuned.held_out), np.flatnonzero(tuned.held_out)[:MOST_HELD_OUT]
+
+        def score(model):
+            other = copy(self)
+            other.model_, other.progress = model, False
+            other._keep(X[seen], y[seen])
+            prediction = other._predictor(len(hidden))(X[hidden])
+            return other.averaged_, nll(y[hidden], other._like_y(prediction.mean), other._like_y(prediction.std()))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # `fit` warns of all observations
+            averaged, lost = score(tuned.model)
+            return self.model_ if (averaged > 1).any() and score(self.model_)[1] < lost else tuned.model
 
     def _check_columns(self, X):
         names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]

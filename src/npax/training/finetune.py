@@ -1,5 +1,7 @@
 """Fine-tuning: a pretrained model adapts to one data set before it fills the gaps of it."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -78,7 +80,7 @@ def finetune(
         raise ValueError("`gaps` always hide the same observations: none is left for training. Choose others.")
 
     every = max(1, steps // 8)
-    return fit_and_keep_best(
+    found = fit_and_keep_best(
         model,
         ArrayTask(_joined(views)),
         validation,
@@ -92,6 +94,7 @@ def finetune(
         chunk=every,
         progress=progress,
     )
+    return dataclasses.replace(found, held_out=held_out)
 
 
 class _Cutter:

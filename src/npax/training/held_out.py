@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from ..devices import local_mesh
 from ..tasks import AbstractTasks
@@ -19,11 +20,13 @@ from .optimizers import adamw
 @dataclasses.dataclass(frozen=True)
 class Finetuned:
     """What fine-tuning returns: the `model` that was best on held-out gaps, the number of `steps` after which it was
-    (0: the model as it came), and `validation`: pairs of step and negative log-likelihood on those gaps."""
+    (0: the model as it came), `validation`: pairs of step and negative log-likelihood on those gaps; and where these
+    are of observations, `held_out [n]`: which they hide."""
 
     model: Any
     steps: int
     validation: list[tuple[int, float]]
+    held_out: np.ndarray | None = None
 
 
 def fit_and_keep_best(
