@@ -5,8 +5,8 @@
 FOLDER holds `ozone_midwest.npz` (`npax.data` says what is in it): on how many days ozone was above 75 ppb at half of
 the stations predicts on how many it was at the others; of all days, and of two weeks. The other counts are drawn: their
 levels are Matern 3/2 fields in the plane, of length scales between a tenth and two fifths of the side, with or without
-noise, and each is predicted at 200 places. There the best is told as well: the process that knows its covariance, with
-its best normal posterior.
+noise, and each is predicted at 200 places; or series of weeks, evenly in time, predicted at 200 times between. There
+the best is told as well: the process that knows its covariance, with its best normal posterior.
 
 The Gaussian processes: of levels, by Laplace's approximation (`_laplace.py`); scikit-learn's of logarithms (log odds)
 of observed rates, half an event added to each, with their variances. Writes `results/counts.md` and `.json`.
@@ -60,24 +60,31 @@ class Survey(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """Of draws: how many counts are seen, the mean of their levels, their noise, and exposures from one to `most`."""
+    """Of draws: how many counts are seen, the mean of their levels, their noise, exposures from one to `most`, and
+    whether they lie evenly along a line."""
 
     counts: AbstractCounts
     n: int
     middle: float
     noise: float
     most: int
+    weekly: bool = False
 
     def surveys(self, folder, repeats):
         rng = np.random.default_rng(0)
         for _ in range(repeats):
-            places = rng.uniform(size=(self.n + HELD_OUT, 2))
+            places = self._places(rng)
             k = matern32(places, rng.uniform(0.1, 0.4))
             smooth = self.middle + draw(rng, k)
             exposure = rng.integers(1, self.most + 1, len(places)).astype(float)
             rate = self.counts.rate(smooth + self.noise * rng.normal(size=len(places)))
             y = self.counts.draw(rng, exposure, rate)
             yield Survey(self.counts, "isotropic", places, y, exposure, self.n, smooth, k, self.noise)
+
+    def _places(self, rng):
+        if not self.weekly:
+            return rng.uniform(size=(self.n + HELD_OUT, 2))
+        return np.append(np.linspace(0, 1, self.n), rng.uniform(size=HELD_OUT))[:, None]
 
 
 class Ozone(NamedTuple):
@@ -104,6 +111,8 @@ KINDS = {
     "200 counts, 5 expected in each": Kind(Poisson(), 200, 0.0, 0.0, 5),
     "200 counts, 5 expected in each, overdispersed": Kind(Poisson(), 200, 0.0, 0.5, 5),
     "200 counts, a third expected in each": Kind(Poisson(), 200, -1.6, 0.0, 1),
+    "260 weeks, 1.6 expected in each": Kind(Poisson(), 260, 0.0, 0.0, 1, weekly=True),
+    "260 weeks, a third expected in each": Kind(Poisson(), 260, -1.6, 0.0, 1, weekly=True),
     "150 places, 1 to 20 tested, a half positive": Kind(Binomial(), 150, 0.0, 0.0, 20),
     "150 places, 1 to 20 tested, a tenth positive": Kind(Binomial(), 150, -2.5, 0.3, 20),
     "300 times yes or no": Kind(Binomial(), 300, 0.0, 0.0, 1),

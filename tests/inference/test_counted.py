@@ -102,23 +102,49 @@ def test_small_counts_are_pooled_where_they_are_near(rng):
     assert 60 < len(found.y) < 200 and found.exposure.max() <= 6
     assert np.allclose(found.exposure @ found.x / 300, x.mean(axis=0))
     assert set(found.x[:, 2]) == {0.0, 1.0}  # classes are not mixed
-    assert table.pooled(Poisson(), Planar(), Columns([0, 1], [2])) is table
+    more = table._replace(y=y + 0.5)
+    assert more.pooled(Poisson(), Planar(), Columns([0, 1], [2])) is more
     large = table._replace(y=30 * y, exposure=np.full(300, 100.0))
     assert large.pooled(Binomial(), Planar(), Columns([0, 1], [2])) is large
 
 
-def test_many_counts_become_up_to_a_thousand_or_have_two_events(rng):
-    x = np.stack([rng.uniform(-180, 180, 4000), rng.uniform(-80, 80, 4000)], axis=1)
-    for rate, number in ((0.1, (500, 1000)), (3.0, (4000, 4000)), (0.6, (500, 1300))):
-        y = rng.poisson(rate, 4000).astype(float)
-        found = Counted(x, y, np.ones(4000)).pooled(Poisson(), LatLon(), Columns([0, 1], []))
-        assert number[0] <= len(found.y) <= number[1] and found.y.sum() == y.sum()
+@pytest.mark.parametrize(
+    ("n", "rate", "number"),
+    [(300, 0.5, (120, 250)), (300, 3.0, (300, 300)), (4000, 0.1, (125, 250)), (4000, 0.6, (600, 1200))],
+)
+def test_sums_have_two_events_or_are_few(n, rate, number, rng):
+    x = np.stack([rng.uniform(-180, 180, n), rng.uniform(-80, 80, n)], axis=1)
+    y = rng.poisson(rate, n).astype(float)
+    found = Counted(x, y, np.ones(n)).pooled(Poisson(), LatLon(), Columns([0, 1], []))
+    assert number[0] <= len(found.y) <= number[1] and found.y.sum() == y.sum() and found.exposure.sum() == n
+    expected = found.exposure * y.mean()
+    assert len(found.y) == n or (expected >= min(2, y.sum() / 250) - 1e-9).all()
 
 
-def test_means_of_places_across_the_date_line_lie_there():
-    x = np.array([[179.0, 10.0], [-179.0, 10.0], [0.0, -40.0], [2.0, -40.0]])
-    found = Counted(x, np.array([0.0, 1.0, 0.0, 0.0]), np.ones(4)).pooled(Binomial(), LatLon(), Columns([0, 1], []))
-    assert len(found.y) == 2 and np.allclose(np.abs(found.x[np.abs(found.x[:, 0]) > 90][0]), [180, 10], atol=0.1)
+def test_series_are_summed_to_two_events_or_fifty_sums_or_half_an_event():
+    weeks = np.arange(300.0)[:, None]
+    for apart, number in ((1, 150), (3, 100), (6, 100), (30, 20), (100, 20)):
+        y = (weeks[:, 0] % apart == 0).astype(float)
+        found = Counted(weeks, y, np.ones(300)).pooled(Poisson(), Planar(), Columns([0], []))
+        assert 0.5 * number <= len(found.y) <= number and found.exposure.max() <= 2 * found.exposure.min()
+
+
+@pytest.mark.parametrize(("rate", "number"), [(0.1, (500, 1000)), (3.0, (4000, 4000)), (0.6, (500, 1300))])
+def test_beside_covariates_many_counts_become_up_to_a_thousand_or_have_two_events(rate, number, rng):
+    x = np.stack([rng.uniform(-180, 180, 4000), rng.uniform(-80, 80, 4000), rng.uniform(size=4000)], axis=1)
+    y = rng.poisson(rate, 4000).astype(float)
+    found = Counted(x, y, np.ones(4000)).pooled(Poisson(), LatLon(), Columns([0, 1], [2]))
+    assert number[0] <= len(found.y) <= number[1] and found.y.sum() == y.sum()
+
+
+@pytest.mark.parametrize("of_east", [29, 30, 31])
+def test_means_of_places_across_the_date_line_lie_there(of_east):
+    lon = 180 + (np.arange(60) - of_east + 0.5) / 30
+    x = np.stack([(lon + 180) % 360 - 180, np.full(60, 10.0)], axis=1)
+    y = (np.arange(60) % 4 == 0).astype(float)
+    found = Counted(x, y, np.ones(60)).pooled(Binomial(), LatLon(), Columns([0, 1], []))
+    assert len(found.y) < 30 and (np.abs(found.x[:, 0]) > 178.9).all() and np.allclose(found.x[:, 1], 10, atol=0.01)
+    assert np.isclose(found.exposure @ (found.x[:, 0] % 360) / 60, lon.mean())
 
 
 def test_rounds_are_no_worse_than_the_logarithm_of_rates(rng):

@@ -30,8 +30,6 @@ class AbstractCounts(abc.ABC):
     **Shapes:** counts, exposures, levels and their standard deviations are arrays of one shape, float64.
     """
 
-    fewest: ClassVar[float]
-    """Expected events below which counts of near places are summed."""
     alone: ClassVar[float]
     """The exposure of which counts cannot show that rates differ by more than chance."""
     curved: ClassVar[float]

@@ -17,7 +17,6 @@ class Binomial(AbstractCounts):
     r"""Positives among those who were tested, or yes and no: $y \sim \mathrm{Binomial}(e, r)$, $r = 1 / (1 + \exp
     (-\eta))$; `exposure` is how many were tested, 1 where `y` is zero or one. Rates are the shares of positives."""
 
-    fewest = 0.5  # a single yes or no looks like noise
     alone = 1.0
     curved = 0.0
 

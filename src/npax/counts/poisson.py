@@ -14,7 +14,6 @@ class Poisson(AbstractCounts):
     r"""Events in a time, an area or among people: cases of a disease, storms, animals seen. $y \sim \mathrm{Poisson}(e
     r)$, $r = \exp(\eta)$; `exposure` is how many people, years, square kilometres, or how many cases were expected."""
 
-    fewest = 0.25  # that there is none says little at a single place, and much of many
     alone = 0.0
     curved = 1.0
 

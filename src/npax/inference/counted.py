@@ -19,10 +19,14 @@ SETTLED = 0.03
 """The change of levels, in their standard deviations, root mean square, below which rounds end."""
 NEARLY = 0.25
 """That below which they end when it no longer falls: observations are grouped anew in each round."""
-KEPT = 1000
-"""Sums that are left of many counts, or down to half as many."""
 ENOUGH = 2.0
-"""Expected events of a group: within one that has as many nothing could be told apart."""
+"""Expected events of a sum: of fewer the network takes for noise what is none."""
+KEPT_OF_LINE, KEPT = 100, 250
+"""Sums that are left along a line, and elsewhere, or down to half as many, where they have fewer events."""
+MANY, KEPT_OF_MANY = 2000, 1000
+"""Counts beside covariates, of which sums would mix unlike places, and what is left of so many."""
+FEWEST, KEPT_OF_FEW = 0.5, 20
+"""Expected events of a sum, and sums that are left where they have fewer, in any case: single ones look like noise."""
 
 
 class Counted(NamedTuple):
@@ -37,12 +41,13 @@ class Counted(NamedTuple):
         """Sums over groups of near places with like covariates, at their means by exposure, where counts are small; and
         over the same places with the same covariates in any case, for a rate hears of no more than of their sum.
 
-        Of 2,000 counts or more so many become one that 500 to 1,000 are left, or have two expected events each, which
-        is less work and loses little. Those of fewer than `counts.fewest` are pooled in any case.
+        A sum has two expected events, or fewer if less than 125 to 250 sums would be left (along a line 50 to 100), but
+        half an event if 20 sums are left then. Beside covariates, whose effects sums hide, it has half an event, and of
+        2,000 counts or more up to two, so that 500 to 1,000 sums are left.
         """
         events = counts.events(self.y, self.exposure)
-        many = len(self.y) >= 2 * KEPT
-        least = max(counts.fewest, min(events.sum() / KEPT, ENOUGH) if many else 0.0)
+        total = events.sum()
+        least = max(min(total / self._kept(columns), ENOUGH), min(total / KEPT_OF_FEW, FEWEST))
         places, z = columns.split(self.x)
         positions = system.positions(places)
         spread = np.ptp(z, axis=0)
@@ -62,6 +67,12 @@ class Counted(NamedTuple):
         x[:, columns.covariates] = self._means(z, groups)
         y, exposure = (np.array([a[rows].sum() for rows in groups]) for a in (self.y, self.exposure))
         return Counted(x, y, exposure, np.array([float(len(rows)) for rows in groups]))
+
+    def _kept(self, columns):
+        """How many sums are to be left where they have up to two events."""
+        if not len(columns.covariates):
+            return KEPT_OF_LINE if len(columns.places) == 1 else KEPT
+        return KEPT_OF_MANY if len(self.y) >= MANY else np.inf
 
     def _means(self, a, groups):
         """By exposure; of differences, which are exact."""
