@@ -41,13 +41,13 @@ class Counted(NamedTuple):
         """Sums over groups of near places with like covariates, at their means by exposure, where counts are small; and
         over the same places with the same covariates in any case, for a rate hears of no more than of their sum.
 
-        A sum has two expected events, or fewer if less than 125 to 250 sums would be left (along a line 50 to 100), but
-        half an event if 20 sums are left then. Beside covariates, whose effects sums hide, it has half an event, and of
-        2,000 counts or more up to two, so that 500 to 1,000 sums are left.
+        Where half of the counts have fewer, sums have two expected events, or so many that 125 to 250 sums are left
+        (along a line 50 to 100; beside covariates, whose effects sums hide, 500 to 1,000, of 2,000 counts or more).
+        They have half an event in any case, if 20 sums are left then.
         """
         events = counts.events(self.y, self.exposure)
-        total = events.sum()
-        least = max(min(total / self._kept(columns), ENOUGH), min(total / KEPT_OF_FEW, FEWEST))
+        wanted, always = min(events.sum() / self._kept(columns), ENOUGH), min(events.sum() / KEPT_OF_FEW, FEWEST)
+        least = max(wanted, always) if np.median(events) < wanted else always
         places, z = columns.split(self.x)
         positions = system.positions(places)
         spread = np.ptp(z, axis=0)
