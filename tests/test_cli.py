@@ -4,6 +4,7 @@ import shlex
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -814,6 +815,14 @@ def test_a_ctrl_c_that_python_drops_comes_again():
             time.sleep(0.01)"""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert run.returncode != 0 and "KeyboardInterrupt" in run.stderr and "ignored" not in run.stderr
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a file system that takes no files, whoever asks")
+def test_folders_that_take_no_files_are_told_before_the_work():
+    with pytest.raises(PermissionError, match=r"'/proc/x\.nc' cannot be written: the folder '/proc' is read-only"):
+        _process.check_output(Path("/proc/x.nc"))
+    with pytest.raises(PermissionError, match="`--checkpoint` must be a folder that can be written to, and '/proc' is"):
+        _process.check_folder(Path("/proc/x"), "--checkpoint")
 
 
 def test_what_ends_a_process_is_taken_for_ctrl_c():

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Collection, Iterator
@@ -98,7 +99,7 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(f"'{path}' cannot be written, for there can be no folder '{path.parent}': {error}") from error
-    if not os.access(path.parent, os.W_OK):
+    if not _takes_files(path.parent):
         raise PermissionError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only.")
     if path.is_dir() and path.suffix.lower() != ".zarr":
         raise IsADirectoryError(f"'{path}' is a folder: name a file.")
@@ -118,8 +119,17 @@ def check_folder(path: Path, option: str) -> None:
     there = next(part for part in (path, *path.absolute().parents) if part.exists())
     if not there.is_dir():
         raise NotADirectoryError(f"{rule}, and '{there}' is a file.")
-    if not os.access(there, os.W_OK):
+    if not _takes_files(there):
         raise PermissionError(f"{rule}, and '{there}' is read-only.")
+
+
+def _takes_files(folder):
+    """By trial: permissions do not tell of file systems that take none."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return True
+    except OSError:
+        return False
 
 
 def fail(message: str, cause: BaseException | None = None) -> NoReturn:
