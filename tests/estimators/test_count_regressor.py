@@ -192,6 +192,17 @@ def test_repeated_counts_of_a_place_are_their_sum(kind, rng):
     assert beside.pooled(kind, Planar(units=(1.0, 1.0)), Columns([0, 1], [2])) is beside
 
 
+def test_an_outbreak_is_seen():
+    """Five weeks of thirty cases, in five years of one in three weeks."""
+    rng, weeks = np.random.default_rng(0), np.arange(260.0)[:, None]
+    rate = np.full(260, 0.3)
+    rate[120:125] = 30.0
+    reg = npax.CountRegressor().fit(weeks, rng.poisson(rate))
+    low, middle, high = reg.predict_quantiles(weeks[120:125], [0.025, 0.5, 0.975], include_noise=False).T
+    assert middle.mean() > 15 and (high[1:4] > 30).all() and (low[1:4] < 30).all()
+    assert np.median(reg.predict(weeks[:100], include_noise=False)) < 0.6
+
+
 def test_sums_of_repeated_counts_keep_their_overdispersion():
     """Forty clinics, sixty weeks: each week's level has a noise of 0.7, which sums would hide."""
     rng = np.random.default_rng(0)

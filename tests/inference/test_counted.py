@@ -137,6 +137,15 @@ def test_beside_covariates_many_counts_become_up_to_a_thousand_or_have_two_event
     assert number[0] <= len(found.y) <= number[1] and found.y.sum() == y.sum()
 
 
+def test_an_outbreak_is_not_summed_with_the_weeks_around_it():
+    weeks, y = np.arange(260.0)[:, None], np.zeros(260)
+    y[::4], y[120:125] = 1.0, 30.0
+    found = Counted(weeks, y, np.ones(260)).pooled(Poisson(), Planar(), Columns([0], []))
+    inside = (found.x[:, 0] >= 120) & (found.x[:, 0] <= 124)
+    assert (found.exposure[inside] == 1).sum() >= 2 and (found.exposure == 1).sum() <= 5
+    assert found.y[found.exposure == 1].min() >= 30
+
+
 @pytest.mark.parametrize("of_east", [29, 30, 31])
 def test_means_of_places_across_the_date_line_lie_there(of_east):
     lon = 180 + (np.arange(60) - of_east + 0.5) / 30

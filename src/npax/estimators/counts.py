@@ -59,7 +59,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     Counts of the same place, and the same covariates, are summed first, by which nothing is lost. Counts so small that
     single ones say next to nothing are summed over near places: to two expected events, or so that 125 to 250 sums are
     left (of a series 50 to 100), but to half an event if there are ten. With `covariates`, where these are alike, to
-    half an event; of 2,000 counts or more to up to two, so that 500 to 1,000 sums are left.
+    half an event; of 2,000 counts or more to up to two, so that 500 to 1,000 sums are left. Where eight are seen,
+    as in an outbreak, they are not summed with others.
 
     **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
     its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 88 %,

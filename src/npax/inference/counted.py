@@ -21,6 +21,8 @@ NEARLY = 0.25
 """That below which they end when it no longer falls: observations are grouped anew in each round."""
 ENOUGH = 2.0
 """Expected events of a sum: of fewer the network takes for noise what is none."""
+OUTBREAK = 8.0
+"""Events that are not summed with others, however few are expected."""
 KEPT_OF_LINE, KEPT = 100, 250
 """Sums that are left along a line, and elsewhere, or down to half as many, where they have fewer events."""
 MANY, KEPT_OF_MANY = 2000, 1000
@@ -43,7 +45,8 @@ class Counted(NamedTuple):
 
         Where half of the counts have fewer, sums have two expected events, or so many that 125 to 250 sums are left
         (along a line 50 to 100; beside covariates, whose effects sums hide, 500 to 1,000, of 2,000 counts or more).
-        They have half an event in any case, if 20 sums are left then.
+        They have half an event in any case, if 20 sums are left then. Where eight are seen, as in an outbreak, they
+        stay by themselves.
         """
         events = counts.events(self.y, self.exposure)
         wanted, always = min(events.sum() / self._kept(columns), ENOUGH), min(events.sum() / KEPT_OF_FEW, FEWEST)
@@ -57,7 +60,13 @@ class Counted(NamedTuple):
         def first(rows):
             running = np.cumsum(events[rows])
             half = int(np.argmin(np.abs(running - running[-1] / 2))) + 1
-            return half if min(running[half - 1], running[-1] - running[half - 1]) >= least else 0
+            return half if all(map(enough, (rows[:half], rows[half:]))) else 0
+
+        def enough(rows):
+            if not len(rows):
+                return False
+            (seen,) = counts.events(*(a[rows].sum(keepdims=True) for a in (self.y, self.exposure)))
+            return events[rows].sum() >= least or seen >= OUTBREAK
 
         groups = list(halved(points, first)) if least > events.min() else of_same(points)
         if len(groups) == len(points):
