@@ -192,15 +192,30 @@ def test_repeated_counts_of_a_place_are_their_sum(kind, rng):
     assert beside.pooled(kind, Planar(units=(1.0, 1.0)), Columns([0, 1], [2])) is beside
 
 
-def test_an_outbreak_is_seen():
-    """Five weeks of thirty cases, in five years of one in three weeks."""
-    rng, weeks = np.random.default_rng(0), np.arange(260.0)[:, None]
-    rate = np.full(260, 0.3)
-    rate[120:125] = 30.0
+@pytest.mark.parametrize(("n", "usual"), [(260, 0.3), (1000, 0.05)])
+def test_an_outbreak_is_seen(n, usual):
+    """Five weeks of thirty cases, among one in three weeks or in twenty; and it is none elsewhere."""
+    rng, weeks = np.random.default_rng(0), np.arange(float(n))[:, None]
+    rate = np.full(n, usual)
+    rate[n // 2 : n // 2 + 5] = 30.0
     reg = npax.CountRegressor().fit(weeks, rng.poisson(rate))
-    low, middle, high = reg.predict_quantiles(weeks[120:125], [0.025, 0.5, 0.975], include_noise=False).T
-    assert middle.mean() > 15 and (high[1:4] > 30).all() and (low[1:4] < 30).all()
-    assert np.median(reg.predict(weeks[:100], include_noise=False)) < 0.6
+    low, middle, high = reg.predict_quantiles(weeks, [0.025, 0.5, 0.975], include_noise=False).T
+    inside = slice(n // 2 + 1, n // 2 + 4)
+    assert (middle[inside] > 12).all() and (high[inside] > 30).all() and (low[inside] < 30).all()
+    assert np.median(middle[:100]) < 3 * usual and np.mean((low < usual) & (usual < high)) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("counts", "y", "exposure", "most"),
+    [(Poisson(), 0.0, 1.0, 0.0125), (Binomial(), 0.0, 5.0, 0.0025), (Binomial(), 5.0, 5.0, 0.0025)],
+    ids=["no cases", "none positive", "all positive"],
+)
+def test_where_nothing_differs_there_is_doubt(counts, y, exposure, most):
+    """Up to the upper limit of Jeffreys' interval of 200 counts as one, within a factor of two."""
+    reg = npax.CountRegressor(counts).fit(np.arange(200.0)[:, None], np.full(200, y), exposure=exposure)
+    low, high = reg.predict_quantiles([[50.5], [100.5]], [0.025, 0.975], include_noise=False).T
+    end = 1 - low if y else high
+    assert ((end > most / 2) & (end < 2 * most)).all() and ((high - low) > 0.5 * end).all()
 
 
 def test_sums_of_repeated_counts_keep_their_overdispersion():

@@ -142,8 +142,16 @@ def test_an_outbreak_is_not_summed_with_the_weeks_around_it():
     y[::4], y[120:125] = 1.0, 30.0
     found = Counted(weeks, y, np.ones(260)).pooled(Poisson(), Planar(), Columns([0], []))
     inside = (found.x[:, 0] >= 120) & (found.x[:, 0] <= 124)
-    assert (found.exposure[inside] == 1).sum() >= 2 and (found.exposure == 1).sum() <= 5
+    assert (found.exposure[inside] == 1).sum() >= 3 and (found.exposure == 1).sum() <= 5
     assert found.y[found.exposure == 1].min() >= 30
+
+
+def test_an_outbreak_among_very_rare_cases_is_cut_where_it_is():
+    """Ten weeks and more of these are one sum, so that no cut through its middle leaves enough on both sides."""
+    weeks, y = np.arange(1000.0)[:, None], np.zeros(1000)
+    y[::20], y[503:508] = 1.0, 30.0
+    found = Counted(weeks, y, np.ones(1000)).pooled(Poisson(), Planar(), Columns([0], []))
+    assert (found.exposure[found.y == 30] == 1).sum() >= 3 and (found.exposure == 1).sum() <= 5
 
 
 @pytest.mark.parametrize("of_east", [29, 30, 31])

@@ -65,6 +65,10 @@ class AbstractCounts(abc.ABC):
         how much it says of the rate."""
 
     @abc.abstractmethod
+    def seen(self, y: Array, exposure: Array) -> np.ndarray:
+        """How many events were seen of each exposure, or of their opposite where these are fewer."""
+
+    @abc.abstractmethod
     def with_prior(self, y: Array, exposure: Array) -> tuple[np.ndarray, np.ndarray]:
         """Counts and exposures with Jeffreys' prior of the rate of all, half an event, which is shared out by exposure:
         so the rate is finite where nothing was counted."""

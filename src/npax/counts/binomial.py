@@ -61,6 +61,9 @@ class Binomial(AbstractCounts):
         share = y.sum() / exposure.sum()
         return exposure * min(share, 1 - share)
 
+    def seen(self, y, exposure):
+        return np.minimum(y, exposure - y)
+
     def with_prior(self, y, exposure):
         share = exposure / exposure.sum()
         return y + share / 2, exposure + share

@@ -46,6 +46,9 @@ class Poisson(AbstractCounts):
     def events(self, y, exposure):
         return exposure * (y.sum() / exposure.sum())
 
+    def seen(self, y, exposure):
+        return y
+
     def with_prior(self, y, exposure):
         return y + exposure / (2 * exposure.sum()), exposure
 

@@ -48,7 +48,7 @@ class Counted(NamedTuple):
         They have half an event in any case, if 20 sums are left then. Where eight are seen, as in an outbreak, they
         stay by themselves.
         """
-        events = counts.events(self.y, self.exposure)
+        events = counts.events(*counts.with_prior(self.y, self.exposure))  # more than none, where none was seen
         wanted, always = min(events.sum() / self._kept(columns), ENOUGH), min(events.sum() / KEPT_OF_FEW, FEWEST)
         least = max(wanted, always) if np.median(events) < wanted else always
         places, z = columns.split(self.x)
@@ -58,15 +58,11 @@ class Counted(NamedTuple):
         points = np.concatenate([system.space(positions)(positions), alike], axis=1)
 
         def first(rows):
-            running = np.cumsum(events[rows])
-            half = int(np.argmin(np.abs(running - running[-1] / 2))) + 1
-            return half if all(map(enough, (rows[:half], rows[half:]))) else 0
-
-        def enough(rows):
-            if not len(rows):
-                return False
-            (seen,) = counts.events(*(a[rows].sum(keepdims=True) for a in (self.y, self.exposure)))
-            return events[rows].sum() >= least or seen >= OUTBREAK
+            expected, *of = (np.cumsum(a[rows]) for a in (events, self.y, self.exposure))
+            enough = (expected >= least) | (counts.seen(*of) >= OUTBREAK)
+            enough &= (expected[-1] - expected >= least) | (counts.seen(*(a[-1] - a for a in of)) >= OUTBREAK)
+            cuts = np.flatnonzero(enough[:-1]) + 1
+            return int(min(cuts, key=lambda cut: abs(expected[cut - 1] - expected[-1] / 2), default=0))
 
         groups = list(halved(points, first)) if least > events.min() else of_same(points)
         if len(groups) == len(points):
