@@ -63,8 +63,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     as in an outbreak, they are not summed with others.
 
     **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
-    its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 88 %,
-    with 5 to 10 in all 76 to 81 %; in series of one event a week, or in three weeks, 94 to 96 %, of those with a cycle
+    its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 89 %,
+    with 5 to 10 in all 80 to 82 %; in series of one event a week, or in three weeks, 94 to 96 %, of those with a cycle
     of the year 76 to 90 %. Single counts far above all others are taken for chance. `include_noise=False` gives the
     smooth rate, around which those of places scatter by overdispersion: their mean is higher. With it, that of a single
     further place, which may differ from its neighbours; where counts are summed, by as much as they vary beyond chance.
