@@ -31,11 +31,20 @@ def widths(**layers: Any) -> None:
 
 
 def instance(kind: type, **parts: Any) -> None:
-    """**Raises** `TypeError` for the first argument that is of another kind: a class, say, or a function."""
+    """**Raises** `TypeError` for the first argument that is of another kind: a class, say, its name, or a function."""
     for name, part in parts.items():
         if not isinstance(part, kind):
-            called = f"; write `{part.__name__}(...)`" if isinstance(part, type) and issubclass(part, kind) else ""
+            meant = _meant(kind, part)
+            called = f"; write `{meant.__name__}(...)`" if meant else ""
             raise TypeError(f"`{name}` must be an instance of {kind.__name__}; got {part!r}{called}.")
+
+
+def _meant(kind, part):
+    """The class that was given in place of an instance, itself or by its name."""
+    if isinstance(part, type):
+        return part if issubclass(part, kind) else None
+    named = (k for k in kind.__subclasses__() if isinstance(part, str) and k.__name__.lower() == part.lower())
+    return next(named, None)
 
 
 def one_key(key: Any) -> None:

@@ -279,10 +279,11 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
         inspect.unwrap(npax.CountRegressor.exceedance)(reg, X, [0.1, 0.2])
     with pytest.raises(ValueError, match="`exposure` must be finite and not negative, got -1"):
         reg.sample_y(X[:2], exposure=-1.0)
-    with pytest.raises(TypeError, match="`counts` must be an instance of AbstractCounts"):
-        npax.CountRegressor("poisson").fit(X, y)
-    with pytest.raises(TypeError, match=r"`counts` must be an instance .*; write `Poisson\(\.\.\.\)`"):
-        npax.CountRegressor(Poisson).fit(X, y)
+    with pytest.raises(TypeError, match=r"`counts` must be an instance of AbstractCounts; got 'negative binomial'\.$"):
+        npax.CountRegressor("negative binomial").fit(X, y)
+    for given in (Poisson, "poisson"):
+        with pytest.raises(TypeError, match=r"`counts` must be an instance .*; write `Poisson\(\.\.\.\)`"):
+            npax.CountRegressor(given).fit(X, y)
     for other in (npax.CountRegressor(), "gp-universal"):
         with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
             npax.CountRegressor(regressor=other).fit(X, y)
