@@ -344,7 +344,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _better(self, tuned, X, y):
         """The trained model, unless that which came predicts what was held out better from means, which neither was
         trained on."""
-        seen, hidden = np.flatnonzero(~tuned.held_out), np.flatnonzero(tuned.held_out)[:MOST_HELD_OUT]
+        seen, hidden = np.flatnonzero(~tuned.held_out), np.flatnonzero(tuned.held_out)
+        hidden = hidden[:: -(-len(hidden) // MOST_HELD_OUT)]
 
         def score(model):
             other = copy(self)

@@ -119,10 +119,10 @@ def fit(
     checkpoint is of another run: of another model (with other weights at its start; those of the checkpoint itself will
     do), `key`, tasks, objective, kind of optimiser or batch size, or of more steps (more `steps`, and other learning
     rates, prolong it), or another training is running in its folder; `TypeError` for arguments of another kind;
-    `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where `evaluate` fails at the end (the
-    result lacks that evaluation), where more than a tenth of the steps were skipped, since loss or gradient was not
-    finite, and where samplers factorise batches of matrices on several CPU devices, of which one is used then
-    (`AbstractTasks`).
+    `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where a sampler does not look at its
+    key, where `evaluate` fails at the end (the result lacks that evaluation), where more than a tenth of the steps were
+    skipped, since loss or gradient was not finite, and where samplers factorise batches of matrices on several CPU
+    devices, of which one is used then (`AbstractTasks`).
     """
     counts = {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}
     counts |= {} if evaluate_every is None else {"evaluate_every": evaluate_every}
