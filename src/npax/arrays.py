@@ -19,7 +19,7 @@ def with_nan(a: Any) -> Any:
     return a.where(a.notna(), np.nan) if of_objects else a
 
 
-def refuse_dates(*arrays: Any) -> None:
+def refuse_datetimes(*arrays: Any) -> None:
     """**Raises** `TypeError` where one is of dates or times, of which arrays would keep a number of some unit."""
     if any(getattr(getattr(a, "dtype", None), "kind", None) in ("M", "m") for a in arrays):
         raise TypeError("Coordinates and values must be numbers, got dates: give days or years since one of them.")

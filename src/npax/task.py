@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .arrays import refuse_dates
+from .arrays import refuse_datetimes
 
 
 class Task(eqx.Module):
@@ -34,7 +34,7 @@ class Task(eqx.Module):
 
         **Raises** `ValueError` for shapes that do not fit; `TypeError` for dates, whose unit is no one's.
         """
-        refuse_dates(xc, yc, xt, yt)
+        refuse_datetimes(xc, yc, xt, yt)
         xc, yc, xt, yt = (jnp.asarray(a, jnp.result_type(float)) for a in (xc, yc, xt, yt))
         for name, x, y in (("c", xc, yc), ("t", xt, yt)):
             if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-1] != y.shape[:-1]:

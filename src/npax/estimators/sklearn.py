@@ -1,9 +1,7 @@
 """The scikit-learn estimator."""
 
 import contextlib
-import warnings
 from collections.abc import Hashable
-from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +26,6 @@ from ..inference import (
 )
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
-from ..metrics import nll
 from ..metrics._check import check_order
 from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
@@ -39,6 +36,7 @@ from .covariates import columns, refuse_drift, warn_of_other_covariates
 from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
+from .finetuned import better
 from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing, unmasked
@@ -49,10 +47,6 @@ from .views import check_views, in_views, number_of_views
 
 COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
-
-
-MOST_HELD_OUT = 2000
-"""Observations on which two models are compared, at most."""
 
 
 class DroppedRows(UserWarning):
@@ -206,7 +200,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     size=self.tile_size,
                     **options,
                 )
-                self.model_ = self._better(self.finetuned_, X, y)
+                self.model_ = better(self, self.finetuned_, X, y)
             self._keep(X.copy(), y, error)
             self._check_scale()
             return self
@@ -340,24 +334,6 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.model_, self.finetuned_ = _model(self.model, self.normalize), None
         if self._columns.covariates:
             refuse_drift(self.model_.likelihood)
-
-    def _better(self, tuned, X, y):
-        """The trained model, unless that which came predicts what was held out better from means, which neither was
-        trained on."""
-        seen, hidden = np.flatnonzero(~tuned.held_out), np.flatnonzero(tuned.held_out)
-        hidden = hidden[:: -(-len(hidden) // MOST_HELD_OUT)]
-
-        def score(model):
-            other = copy(self)
-            other.model_, other.progress = model, False
-            other._keep(X[seen], y[seen])
-            prediction = other._predictor(len(hidden))(X[hidden])
-            return other.averaged_, nll(y[hidden], other._like_y(prediction.mean), other._like_y(prediction.std()))
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # `fit` warns of all observations
-            averaged, lost = score(tuned.model)
-            return self.model_ if (averaged > 1).any() and score(self.model_)[1] < lost else tuned.model
 
     def _check_columns(self, X):
         names: list[Hashable] = [*getattr(self, "feature_names_in_", ())]

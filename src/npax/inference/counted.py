@@ -25,8 +25,8 @@ OUTBREAK = 8.0
 """Events that are not summed with others, however few are expected."""
 KEPT_OF_LINE, KEPT = 100, 250
 """Sums that are left along a line, and elsewhere, or down to half as many, where they have fewer events."""
-MANY, KEPT_OF_MANY = 2000, 1000
-"""Counts beside covariates, of which sums would mix unlike places, and what is left of so many."""
+KEPT_OF_MANY = 1000
+"""The same beside covariates, where counts are twice as many or more: fewer sums would mix unlike ones."""
 FEWEST, KEPT_OF_FEW = 0.5, 20
 """Expected events of a sum, and sums that are left where they have fewer, in any case: single ones look like noise."""
 
@@ -62,7 +62,7 @@ class Counted(NamedTuple):
             enough = (expected >= least) | (counts.seen(*of) >= OUTBREAK)
             enough &= (expected[-1] - expected >= least) | (counts.seen(*(a[-1] - a for a in of)) >= OUTBREAK)
             cuts = np.flatnonzero(enough[:-1]) + 1
-            return int(min(cuts, key=lambda cut: abs(expected[cut - 1] - expected[-1] / 2), default=0))
+            return int(cuts[np.argmin(np.abs(expected[cuts - 1] - expected[-1] / 2))]) if len(cuts) else 0
 
         groups = list(halved(points, first)) if least > events.min() else of_same(points)
         if len(groups) == len(points):
@@ -77,7 +77,7 @@ class Counted(NamedTuple):
         """How many sums are to be left where they have up to two events."""
         if not len(columns.covariates):
             return KEPT_OF_LINE if len(columns.places) == 1 else KEPT
-        return KEPT_OF_MANY if len(self.y) >= MANY else np.inf
+        return KEPT_OF_MANY if len(self.y) >= 2 * KEPT_OF_MANY else np.inf
 
     def _means(self, a, groups):
         """By exposure; of differences, which are exact."""
