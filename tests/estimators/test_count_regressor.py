@@ -205,6 +205,16 @@ def test_an_outbreak_is_seen(n, usual):
     assert np.median(middle[:100]) < 3 * usual and np.mean((low < usual) & (usual < high)) > 0.9
 
 
+def test_a_count_that_would_hardly_be_seen_is_told_with_its_place(rng):
+    """One of a thousand among fives; in an outbreak (above) and where rates differ as much by chance none is."""
+    weeks, cases = np.arange(100.0)[:, None], rng.poisson(5.0, 100).astype(float)
+    cases[40] = 1000.0
+    with pytest.warns(UserWarning, match=r"The count 1000 of an exposure of 1 at \[40.\] would hardly be seen"):
+        reg = npax.CountRegressor().fit(weeks, cases)
+    assert reg.predict(weeks, include_noise=False)[[20, 60]].max() < 10
+    npax.CountRegressor().fit(weeks, rng.poisson(5.0 * np.exp(2.0 * rng.normal(size=100))))
+
+
 @pytest.mark.parametrize(
     ("counts", "y", "exposure", "most"),
     [(Poisson(), 0.0, 1.0, 0.0125), (Binomial(), 0.0, 5.0, 0.0025), (Binomial(), 5.0, 5.0, 0.0025)],

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.stats import nbinom, norm
 
 from npax.counts import Binomial, Poisson
 from npax.inference import Columns, Counted, LatLon, Planar, Prediction, linearised
@@ -69,6 +69,16 @@ def test_of_many_events_the_logarithm_of_the_observed_rate():
     found = linearised(Poisson(), y, np.full(3, 1e4), exact(4 * np.eye(3)))
     assert np.allclose(found.seen.value, np.log(y / 1e4), atol=1e-5)
     assert np.allclose(found.seen.error, y**-0.5, rtol=1e-3)
+
+
+def test_probabilities_of_counts_are_those_of_what_was_predicted_without_looking():
+    """Gamma distributed rates have negative binomial counts; the level of one is nearly normal where it is narrow."""
+    y, mean, shape = np.array([3.0, 40.0, 5.0, 900.0]), 30.0, 400.0
+    std = shape**-0.5
+    field = Prediction(*(np.full((4, 1), a) for a in (np.log(mean) - std**2 / 2, std, 0.0)))
+    found = linearised(Poisson(), y, np.ones(4), lambda seen: field)
+    assert np.allclose(found.log_evidence[:3], nbinom.logpmf(y[:3], shape, shape / (shape + mean)), rtol=0.05)
+    assert found.log_evidence[3] < -500
 
 
 @pytest.mark.parametrize("kind", KINDS)

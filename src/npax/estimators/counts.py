@@ -24,6 +24,8 @@ from .text import refuse_text
 
 LOOKED_AT = 4096
 """Counts from which overdispersion is told, at most."""
+IMPROBABLE = -20.0
+"""The logarithm of the probability of a count below which it is told: that of six standard deviations."""
 
 
 class CountRegressor(RegressorMixin, BaseEstimator):
@@ -66,10 +68,10 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 89 %,
     with 5 to 10 in all 80 to 82 %; in series of one event a week, or in three weeks, 94 to 96 %, of those with a cycle
     of the year 80 to 94 %, but 51 % where 50 events are all there is of 19 years. Single counts far above all others
-    are taken for chance. `include_noise=False` gives the smooth rate, around which those of places scatter by
-    overdispersion: their mean is higher. With it, that of a single further place, which may differ from its neighbours;
-    where counts are summed, by as much as they vary beyond chance. Of 5,000 to 20,000 counts, of which the network sees
-    means, intervals of the smooth rate hold 86 to 98 %.
+    are taken for chance, which is told where the chance is small. `include_noise=False` gives the smooth rate, around
+    which those of places scatter by overdispersion: their mean is higher. With it, that of a single further place,
+    which may differ from its neighbours; where counts are summed, by as much as they vary beyond chance. Of 5,000 to
+    20,000 counts, of which the network sees means, intervals of the smooth rate hold 86 to 98 %.
     """
 
     def __init__(self, counts=None, regressor=None):
@@ -88,7 +90,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
         **Raises:** `ValueError` for counts or exposures that cannot be, and whatever `NeuralProcessRegressor.fit` finds
         wrong; `TypeError` for other kinds of `counts` or `regressor`. **Warns** with scikit-learn's
-        `ConvergenceWarning` where rounds do not settle.
+        `ConvergenceWarning` where rounds do not settle, and of counts that would hardly be seen at the rates that were
+        found.
         """
         instance(AbstractCounts, counts=self._counts)
         regressor = NeuralProcessRegressor() if self.regressor is None else self.regressor
@@ -218,6 +221,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
                 f"Levels of the counts have not settled after {rounds.number} rounds: intervals may be off.",
                 ConvergenceWarning,
             )
+        self._tell_improbable(table, rounds.log_evidence)
         self.regressor_, self.n_iter_, self.n_features_in_ = regressor, rounds.number, X.shape[1]
         self.X_, self.y_, self.exposure_ = X, y, exposure
         if hasattr(regressor, "feature_names_in_"):
@@ -225,6 +229,17 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
+
+    def _tell_improbable(self, table, log_evidence):
+        improbable = log_evidence < IMPROBABLE
+        if improbable.any():
+            row = int(np.argmin(log_evidence))
+            others = f" and {improbable.sum() - 1:,} more" if improbable.sum() > 1 else ""
+            warn(
+                f"The count {table.y[row]:g} of an exposure of {table.exposure[row]:g} at {table.x[row]}{others} would "
+                "hardly be seen by chance (a probability below 1e-8), and is taken for it: rates there are those of "
+                "what is near. Look whether `y` and `exposure` are right there, or leave them out."
+            )
 
     def _overdispersion(self, regressor, X, y, exposure):
         some = slice(None, None, -(-len(y) // LOOKED_AT))

@@ -95,11 +95,13 @@ class Even(NamedTuple):
 
 
 class Rounds(NamedTuple):
-    """What counts were linearised to, after how many rounds, and whether these had ended by themselves."""
+    """What counts were linearised to, after how many rounds, whether these had ended by themselves, and the logarithms
+    of the probabilities of the counts, as the last round predicted them."""
 
     seen: Linearised
     number: int
     settled: bool
+    log_evidence: np.ndarray
 
 
 def linearised(
@@ -122,18 +124,22 @@ def linearised(
     y, exposure = counts.with_prior(y, exposure)
     middle = np.full(len(y), counts.level(y.sum() / exposure.sum()))
     level, _ = posterior = counts.posterior(y, exposure, middle, np.ones(len(y)))
-    seen, step, last = counts.linearised(y, exposure, *posterior), 1.0, np.inf
-    for number in range(1, ROUNDS + 1):
-        before = level
-        level, std = _levels(predict(seen), seen)
+    seen, step, last, number = counts.linearised(y, exposure, *posterior), 1.0, np.inf, 0
+    while True:
+        number += 1
+        before, field = level, predict(seen)
+        level, std = _levels(field, seen)
         level = before + np.clip(level - before, -FARTHEST, FARTHEST)
         change = float(np.sqrt(np.mean(np.square((level - before) / std))))
         note(change)
         seen = _between(seen, counts.linearised(y, exposure, level, std), step)
-        if change < SETTLED or last <= change < NEARLY:
-            return Rounds(seen, number, True)
+        settled = change < SETTLED or last <= change < NEARLY
+        if settled or number == ROUNDS:
+            break
         step, last = (step / 2 if change > last else step), change
-    return Rounds(seen, ROUNDS, False)
+    return Rounds(
+        seen, number, settled, counts.log_evidence(y, exposure, field.mean[:, 0], field.observation_std[:, 0])
+    )
 
 
 def _levels(field: Prediction, seen: Linearised):
