@@ -33,6 +33,16 @@ def test_all_are_asked_for_before_one_is_again(small, n_init):
     assert tuple(opt.ask()) in set(map(tuple, places))  # all are known, and may be noisy
 
 
+def test_the_last_of_many_are_found(small):
+    """Which candidates by chance may all miss."""
+    places = np.stack(np.meshgrid(*[np.arange(30.0)] * 2), axis=-1).reshape(-1, 2)
+    left = [3, 77, 400, 711, 899]
+    told = np.delete(places, left, axis=0)
+    opt = Optimizer([(0, 29), (0, 29)], integrality=True, n_init=3, model=small, random_state=0)
+    opt.tell(told, np.sum(told**2, axis=1))
+    assert {tuple(x) for x in asked(opt, 5)} == {tuple(x) for x in places[left]}
+
+
 def test_others_are_any_numbers(small):
     opt = Optimizer([(0, 3), (0, 3)], integrality=[True, False], n_init=3, model=small, random_state=0)
     places = asked(opt, 8)

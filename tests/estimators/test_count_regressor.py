@@ -121,7 +121,10 @@ def test_scores_are_those_of_counts(hearing, rng):
     lost[3] = np.nan
     with pytest.warns(npax.estimators.DroppedRows):
         fewer = reg.score_report(X, lost, exposure)
+        weighted = reg.score(X, lost, sample_weight=exposure, exposure=exposure)
     assert fewer["rmse"] == npax.metrics.rmse(np.delete(y, 3), np.delete(exposure * reg.predict(X), 3))
+    rest = np.delete(np.arange(80), 3)
+    assert weighted == reg.score(X[rest], y[rest], sample_weight=exposure[rest], exposure=exposure[rest])
 
 
 def test_rows_without_a_count_are_left_out_and_more_may_come(hearing, rng):
@@ -306,4 +309,7 @@ def test_rounds_that_do_not_settle_are_warned_of(hearing, rng, monkeypatch):
     monkeypatch.setattr("npax.inference.counted.SETTLED", 0.0)
     monkeypatch.setattr("npax.inference.counted.ROUNDS", 2)
     with pytest.warns(ConvergenceWarning, match="not settled after 2 rounds"):
-        npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
+        reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
+    with pytest.raises(ConvergenceWarning):  # as an error it leaves all as it was
+        reg.update(X[:3] + 0.01, y[:3], exposure=exposure[:3])
+    assert len(reg.y_) == len(reg.regressor_.X_) == 80

@@ -326,6 +326,8 @@ def test_numbers_that_stand_for_what_is_missing_are_refused(attribute, field, mo
         npax.fill_gaps(undecoded, model=model)
     with pytest.raises(ValueError, match="`field` holds -9999"):
         npax.fill_gaps(undecoded.chunk({"time": 1}), model=model).load()
+    with pytest.raises(ValueError, match="`field` holds -9999"):  # before anything is trained on
+        npax.fill_gaps(undecoded.chunk({"time": 1}), model=model, finetune=1)
     table = {"x": ["lat", "lon"], "y": "sst", "model": untrained.small()}
     with pytest.raises(ValueError, match="`observations` holds -9999"):
         npax.interpolate(undecoded[0], {"lat": [49.0], "lon": [1.0]}, **table)

@@ -131,7 +131,9 @@ def test_a_finished_prediction_is_not_repeated(small, tmp_path):
     assert first["temp_mean"].encoding["chunks"] == (6, 10)
 
 
-@pytest.mark.parametrize("change", ["model", "observations", "grid", "option", "no store", "a file", "another zarr"])
+@pytest.mark.parametrize(
+    "change", ["model", "views", "observations", "grid", "option", "no store", "a file", "another zarr"]
+)
 def test_what_is_not_this_prediction_is_left_alone(small, tiny, tmp_path, change):
     path = tmp_path / "map.zarr"
     words = "another prediction"
@@ -147,6 +149,7 @@ def test_what_is_not_this_prediction_is_left_alone(small, tiny, tmp_path, change
         npax.interpolate(observations(), GRID, y="temp", model=small, store=path)
         options |= {
             "model": {"model": tiny},
+            "views": {"views": npax.models.turned(small.dx, 2)},
             "observations": {"observations": observations().assign(temp=lambda table: -table["temp"])},
             "grid": {"target": {**GRID, "lon": GRID["lon"] + 1}},
             "option": {"include_noise": False},

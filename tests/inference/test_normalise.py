@@ -131,6 +131,7 @@ def test_all_are_seen_together_within_ninety_degrees_of_their_middle(rng):
     everywhere = system.positions(np.column_stack([lon, rng.uniform(-90, 90, 40), days]))
     assert system.in_one_view(north) and np.isfinite(system.frame(north)(everywhere)).all()
     assert not system.in_one_view(everywhere) and system.in_one_view(everywhere[:, :3])
+    assert system.in_one_view(np.stack([north, north])) and not system.in_one_view(np.stack([north, everywhere]))
     with pytest.raises(ValueError, match=r'within 90 degrees of their middle.*strategy="tiled"'):
         system.frame(everywhere)
 

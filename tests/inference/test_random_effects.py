@@ -70,6 +70,8 @@ def test_values_that_do_not_vary_keep_their_unit():
     found = Standardiser.of(np.full((5, 1), 7.0), np.ones((5, 1)))
     assert found.mean == 7 and found.std == 1
     assert Standardiser.of(np.zeros((0, 1)), np.zeros((0, 1))).std == 1
+    known = Standardiser.of(np.full((5, 1), 7.0), np.zeros((5, 1)))
+    assert known.mean == 7 and known.std == 1
 
 
 def test_values_of_large_errors_do_not_bend_a_trend(rng):

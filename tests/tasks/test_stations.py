@@ -94,6 +94,13 @@ def test_neighbourhoods_on_the_sphere_do_not_see_the_date_line(rng):
     assert not np.allclose(one.x, neighbourhoods(x, y, size=8, low=2, high=5).x[..., :1], atol=0.1)
 
 
+@pytest.mark.parametrize("number", [3, 5])
+def test_days_go_along_on_the_sphere(number, rng):
+    x = np.column_stack([rng.uniform(100, 120, 60), rng.uniform(-60, -40, 60), rng.uniform(0, 30, 60)])
+    found = neighbourhoods(x, rng.normal(size=60), size=20, low=2, high=5, coords="latlon", most=number)
+    assert found.x.shape == (number, 20, 3) and np.isfinite(found.x).all()
+
+
 def test_rounding_errors_are_no_scale(rng):
     x, alike = rng.uniform(0, 1, (7, 2)), np.full(7, 0.1)
     assert alike.std() > 0

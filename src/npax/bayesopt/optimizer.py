@@ -1,6 +1,7 @@
 """The search for the minimum of an expensive function, one question at a time."""
 
 import copy
+import itertools
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -298,7 +299,15 @@ class Optimizer:
             order = np.argsort(-promises, kind="stable")[:CENTRES]  # NaN comes last
             kept, promises = kept[order], promises[order]
             places = self._around(kept, CANDIDATES)
-        return kept[0]
+        nothing_new = promises[0] == -np.inf and self.box.whole.all()
+        left = self._left() if nothing_new else kept[:0]
+        return self._rng.choice(left) if len(left) else kept[0]
+
+    def _left(self):
+        """Places of whole numbers, in the unit cube, that were not asked for: nearly all were, or candidates are."""
+        asked = {tuple(x) for x in [*(x for x, *_ in self._told), *self._open]}
+        sides = [np.arange(low, high + 1) for low, high in zip(self.box.low, self.box.high, strict=True)]
+        return np.array([self.box.cube(np.array(x)) for x in itertools.product(*sides) if x not in asked])
 
     def _asked(self, places):
         """Which places in the unit cube are those of questions, open or answered."""

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
@@ -150,6 +150,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         """
         from sklearn.metrics import r2_score
 
+        if sample_weight is not None:
+            check_consistent_length(y, sample_weight)
+            sample_weight = np.asarray(sample_weight)[np.isfinite(column_or_1d(unmasked(y)).astype(np.float64))]
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
         return float(r2_score(y, exposure * self.predict(X), sample_weight=sample_weight))
 
@@ -163,10 +166,10 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         return Poisson() if self.counts is None else self.counts
 
     def _request(self):
-        """What predictions depend on, beside the model's strategy: not what the counts are linearised to, whose last
+        """What predictions depend on, beside the strategy: not what the counts are linearised to, whose last
         digits are those of a machine."""
-        model, _, *others = self.regressor_._request()
-        return model, (self.X_, self.y_, self.exposure_, repr(self._counts)), *others
+        network, _, *others = self.regressor_._request()
+        return network, (self.X_, self.y_, self.exposure_, self._counts), *others
 
     def _fitted(self):
         check_is_fitted(self)
@@ -216,12 +219,12 @@ class CountRegressor(RegressorMixin, BaseEstimator):
                 above = self._counts.curved * variance / 2 * (1 - 1 / table.number)
                 regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
                 regressor._tell_noise(Even(variance**0.5))
-        if not rounds.settled:
-            warn(
-                f"Levels of the counts have not settled after {rounds.number} rounds: intervals may be off.",
-                ConvergenceWarning,
-            )
-        self._tell_improbable(table, rounds.log_evidence)
+            if not rounds.settled:
+                warn(
+                    f"Levels of the counts have not settled after {rounds.number} rounds: intervals may be off.",
+                    ConvergenceWarning,
+                )
+            self._tell_improbable(table, rounds.log_evidence)
         self.regressor_, self.n_iter_, self.n_features_in_ = regressor, rounds.number, X.shape[1]
         self.X_, self.y_, self.exposure_ = X, y, exposure
         if hasattr(regressor, "feature_names_in_"):

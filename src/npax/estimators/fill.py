@@ -118,7 +118,9 @@ def fill_gaps(
     warn_of_noise(net.likelihood, include_noise)
     whole_number(0, finetune=finetune)
     if finetune:
-        net = finetune_pictures(net, field.transpose(..., *dims).to_numpy(), steps=finetune, progress=progress).model
+        values = field.transpose(..., *dims).to_numpy()
+        refuse_marks(values, field.attrs, name, "`field`")
+        net = finetune_pictures(net, values, steps=finetune, progress=progress).model
 
     lazy = bool(field.chunks) and field.size > 0
     if not lazy:

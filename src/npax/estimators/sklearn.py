@@ -409,9 +409,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return self
 
     def _request(self):
-        """What predictions depend on, beside the model's strategy."""
+        """What predictions depend on, beside the strategy."""
         observed = self.X_, self.y_, self.error_
-        return self.model_, observed, self.covariates, self.coords, self.normalize, self.averaged_, self.tile_size
+        return self._network, observed, self.covariates, self.coords, self.normalize, self.averaged_, self.tile_size
 
     @property
     def _system(self):

@@ -145,7 +145,7 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     samples = np.concatenate(columns, axis=-1)
     if predictor.noise is None or not include_noise:
         return samples
-    return samples + predictor.noise(x) * np.asarray(jr.normal(jr.fold_in(key, 1), samples.shape), np.float64)
+    return samples + predictor.noise(x) * np.asarray(jr.normal(jr.fold_in(key, len(keys)), samples.shape), np.float64)
 
 
 def _drawn_in_views(model, xc, yc, xt, n, key, **options):

@@ -240,7 +240,7 @@ class LatLon(AbstractCoordinates):
         return MapFrame(axes, Frame(low, np.eye(low.shape[-1]), half, scale))
 
     def in_one_view(self, positions):
-        up = positions[..., :3] @ east_north_up(_centroid(positions))[:, UP]
+        up = positions[..., :3] @ east_north_up(_centroid(positions))[..., UP:]
         return positions.shape[-1] == 3 or bool(np.all(up > -1e-12))
 
 

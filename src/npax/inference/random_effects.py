@@ -6,6 +6,8 @@ from jaxtyping import Float
 STEPS = 60
 LEAST = 1e-30
 """The least variance that is told from none, as a share of the square of the range."""
+NONE = 1e-200
+"""The square of a range that is taken for none: variances of `LEAST` of it have reciprocals."""
 UNRESOLVED = 0.05
 """Of the noise of a good measurement, the share that the variance is taken for where the noise hides it."""
 
@@ -23,10 +25,10 @@ def random_effects(
     Where the errors explain all that varies, the variance is a twentieth of a good measurement's, $n / \sum w_i - v$.
     **Cost:** 60 passes over the values.
     """
-    n = y.shape[-2]
-    square = np.square(error)
+    n, first = y.shape[-2], y[..., :1, :]
+    y, square = y - first, np.square(error)
     range_square = np.square(np.ptp(y, axis=-2))
-    high = np.log(np.maximum(range_square, np.finfo(float).tiny))  # from there on no term of the first sum is larger
+    high = np.log(np.maximum(range_square, NONE))  # from there on no term of the first sum is larger
     low = high + np.log(LEAST)
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -35,7 +37,7 @@ def random_effects(
         low, high = np.where(more, middle, low), np.where(more, high, middle)
     v = np.exp(high)
     mean, w = _weighted(y, square, v)
-    return mean, np.sqrt(np.maximum(v, UNRESOLVED * (n / w.sum(axis=-2) - v)))
+    return first[..., 0, :] + mean, np.sqrt(np.maximum(v, UNRESOLVED * (n / w.sum(axis=-2) - v)))
 
 
 def _weighted(y, square, v):

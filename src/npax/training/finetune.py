@@ -79,7 +79,7 @@ def finetune(
     if validation is None or not views:
         raise ValueError("`gaps` always hide the same observations: none is left for training. Choose others.")
 
-    every = max(1, steps // 8)
+    every = -(-steps // 8)
     found = fit_and_keep_best(
         model,
         ArrayTask(_joined(views)),
