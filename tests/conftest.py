@@ -9,12 +9,14 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # One thread for each of pytest's workers. With two, jaxlib's batched factorisations can wait for each other for ever.
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more of them wait for each other, at full speed
-# Most of the time of the tests is compilation: the first flag halves it, the second halves the rest twice; with the
-# third, a program is compiled in one piece: by a fifth sooner, and in fewer of the memory maps that are counted below.
-# These are for the versions that are known to have them, since XLA ends the process at a flag that it does not know.
+# Most of the time of the tests is compilation: without optimisations it is half of that with few (but see `optimised`
+# below); the second flag halves the rest twice; with the third, a program is compiled in one piece: by a fifth sooner,
+# and in fewer of the memory maps that are counted below. These are for the versions that are known to have them, since
+# XLA ends the process at a flag that it does not know.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=0"
+    "--xla_backend_optimization_level=1"
     + " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
     * version("jaxlib").startswith("0.10."),
 )
@@ -62,6 +64,16 @@ def getkey():
     """A function that gives a new random key at every call, the same ones in every run."""
     keys = iter(jr.split(jr.key(0), 1000))
     return lambda: next(keys)
+
+
+@pytest.fixture
+def optimised():
+    """For tests whose programs run for longer than it takes to optimise them: thousands of observations, the shipped
+    model."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ def shipped():
     return npax.load("gp-universal")
 
 
+@pytest.mark.usefixtures("optimised")
 def test_a_parabola(shipped):
     """Half of twelve searches at least; how near a single one comes in eight evaluations is a matter of its start."""
     options = {"n_init": 4, "n_iter": 4, "model": shipped}
@@ -47,6 +48,7 @@ def test_a_parabola(shipped):
     assert result.fun == result.func_vals.min() == quadratic(result.x)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_branin_is_found_faster_than_by_chance(shipped):
     def gaps(rule):
         options = {"n_init": 6, "n_iter": 24, "acquisition": rule, "model": shipped}
@@ -246,6 +248,7 @@ def test_while_all_values_are_the_same_places_are_spread(small):
     assert opt.used
 
 
+@pytest.mark.usefixtures("optimised")
 def test_no_place_is_asked_for_again(shipped):
     """The corner of a box is where searches of monotone functions end up."""
     for f, bounds in ((lambda x: x[0], [(0, 1)]), (lambda x: x[0] + 2 * x[1], [(0, 1)] * 2)):
@@ -368,6 +371,7 @@ def test_a_box_far_from_zero_is_searched_like_another(shipped):
     assert np.allclose(near.func_vals, far.func_vals, rtol=1e-3)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_along_a_line_a_search_looks_closer_at_the_best(shipped, monkeypatch):
     """Forrester's function, of which the whole box shows too little."""
     lowest, options = -6.020740055767083, {"n_init": 6, "n_iter": 12, "model": shipped, "random_state": 0}

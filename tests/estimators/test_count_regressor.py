@@ -49,6 +49,7 @@ def crps(level, mean, std):
     return npax.metrics.crps(level, mean, std)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize(
     ("counts", "n", "middle", "most"),
     [(Poisson(), 150, -1.0, 1.25), (Binomial(), 150, 0.0, 1.25), (Poisson(), 200, -1.5, 1.4)],

@@ -240,6 +240,7 @@ def series():
     return X, y, npax.NeuralProcessRegressor(views=None).fit(X, y)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("known", [0.0, 0.01, 0.8])
 def test_equal_errors_do_not_hinder_averaging(known, series):
     """A small one changes next to nothing; one of all of the noise, of which the network would otherwise hear three
@@ -263,6 +264,7 @@ def test_huge_errors_leave_no_noise(series):
     assert np.array_equal(none_left, reg.predict(places, return_std=True, include_noise=False)[1])
 
 
+@pytest.mark.usefixtures("optimised")
 def test_means_of_unequal_errors_are_seen_nearly_as_well_as_may_be():
     """Good and bad instruments on a line. Of tiles of single observations, the negative control, intervals are too
     wide."""

@@ -203,6 +203,7 @@ def test_a_pretrained_model_is_asked_in_several_views(data, monkeypatch):
             answer(views=wrong)
 
 
+@pytest.mark.usefixtures("optimised")
 def test_a_long_series_is_seen_in_its_details(rng):
     """Eighty periods: the whole of them in [-2, 2] is finer than the shipped model resolves."""
     x = rng.random((800, 1))
@@ -229,6 +230,7 @@ def test_fine_tuning_is_part_of_fit_where_asked_for(small, rng):
         reg.fit(X, y, gaps=npax.training.RoundGaps())
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("spoilt", ["trained", "came"])
 def test_of_means_the_model_that_predicts_better_is_used(spoilt, monkeypatch, rng):
     """Fine-tuning sees single observations, of which another model may be the better one."""

@@ -264,6 +264,7 @@ def test_repeats_that_are_all_the_same_have_no_noise(rng):
     assert np.allclose(reg.predict(x), function(x)[:, 0], atol=0.1)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_samples_beside_repeats_have_the_noise_within_them(noise, rng):
     """Which may be less than the network finds between places; then samples must not have its."""
@@ -345,6 +346,7 @@ def best(x, y, xt, noise):
     return (across @ cho_solve(known, y))[:, 0], np.sqrt(variance)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("noise", [0.3, 2.0])
 def test_a_noisy_series_is_seen_nearly_as_well_as_may_be(noise, rng):
     """The shipped model: a few percent above the best. Tiles of observations, the negative control, see noise."""

@@ -13,6 +13,7 @@ def kernel(a, b):
     return (1 + r) * np.exp(-r)
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("sides", [(40,), (12, 12)])
 @pytest.mark.parametrize("noise", [0.3, 1.0])
 def test_noise_is_told_from_the_function_on_even_designs(sides, noise):
