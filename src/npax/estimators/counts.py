@@ -5,7 +5,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -19,11 +19,13 @@ from ..progress import Progress
 from ..warn import warn
 from .dates import refuse_dates_in
 from .missing import unmasked
-from .sklearn import NeuralProcessRegressor, seed_of
+from .regions import Regions, variances
+from .sklearn import NeuralProcessRegressor, probabilities, seed_of
 from .text import refuse_text
 
 LOOKED_AT = 4096
 """Counts from which overdispersion is told, at most."""
+SMALLEST = 1e-30
 IMPROBABLE = -20.0
 """The logarithm of the probability of a count below which it is told: that of six standard deviations."""
 
@@ -116,6 +118,34 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         """
         mean, std = self._counts.moments(*self._levels(X, include_noise))
         return (mean, std) if return_std else mean
+
+    def predict_average(self, X, weights=None, return_std=False):
+        """The average rate of regions, such as the prevalence of a district, and with `return_std` its standard
+        deviation: `[regions]`, of one region a number.
+
+        **Arguments:** `X [n d]`: places all over the regions; `weights`: how many people live there, `[n]` or
+        `[regions n]`; None for the same. Cost and accuracy are those of `NeuralProcessRegressor.predict_average`.
+        Overdispersion is averaged out.
+        """
+        X = self._fitted()._targets(X)
+        regions = Regions.of(weights, len(X))
+        field = self.regressor_._predictor(len(X))(X)
+        mean, with_noise, std = (a[:, 0] for a in (field.mean, field.observation_std, field.function_std))
+        rate = regions.like(regions.shares @ self._counts.moments(mean, with_noise)[0])
+        if not return_std:
+            return rate
+        steep = self._counts.slope(mean, with_noise) / np.maximum(self._counts.slope(mean, std), SMALLEST)
+        times = steep * self._counts.moments(mean, std)[1] / np.maximum(std, SMALLEST)
+        cov = regions.covariance(self.regressor_._predictor(1), X, field, times)[..., 0]
+        return rate, regions.like(np.sqrt(variances(cov)))
+
+    def predict_average_quantiles(self, X, q, weights=None) -> np.ndarray:
+        """Quantiles at probabilities `q` of what `predict_average` gives: `[regions]`, then the shape of `q`. They are
+        those of a normal level whose rate has the mean and the standard deviation."""
+        mean, std = (np.asarray(a) for a in self.predict_average(X, weights, return_std=True))
+        level, across = self._counts.of_moments(mean.reshape(-1), std.reshape(-1))
+        quantiles = self._counts.rate(level[:, None] + across[:, None] * ndtri(probabilities(q)))
+        return quantiles.reshape((*mean.shape, *np.shape(q)))
 
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
         """Quantiles of the rate at probabilities `q`: `[n]`, then the shape of `q`."""

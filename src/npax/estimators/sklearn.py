@@ -41,6 +41,7 @@ from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing, unmasked
 from .observed import Observed
+from .regions import Regions, variances
 from .scale import warn_of_no_scale
 from .text import refuse_text
 from .views import check_views, in_views, number_of_views
@@ -226,8 +227,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         `cov [n n]` or `[n n dy]`; its cost and its limit on `n` are those of `npax.inference.covariance`.
         """
         true_or_false(include_noise=include_noise)
-        if return_std and return_cov:
-            raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
+        refuse_both(return_std, return_cov)
         X = self._targets(X)
         if return_cov:
             check_joint(len(X))
@@ -243,21 +243,50 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return mean, cov if self.y_.ndim == 2 else cov[..., 0]
         return mean
 
+    def predict_average(self, X, weights=None, return_std=False, return_cov=False):
+        """Averages of the noiseless function over regions, and how certain they are: of the cells of a map, say.
+
+        ```python
+        mean, std = reg.predict_average(cells, areas, return_std=True)
+        mean, cov = reg.predict_average(cells, [areas * north, areas * south], return_cov=True)
+        mean[0] - mean[1], np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])  # how they differ
+        ```
+
+        **Arguments:** `X [n d]`: places all over the regions; `weights`: what each counts, areas or people, `[n]`, or
+        `[regions n]`; None for the same. Averages are divided by their sum.
+
+        **Returns:** `mean`, `(mean, std)` or `(mean, cov)`, for one region without the axis of regions: `mean` and
+        `std [regions]` or `[regions dy]`; `cov [regions regions]` or `[regions regions dy]`.
+
+        The covariance is `npax.inference.average_covariance`, which says what it costs. Of 20 to 3,000 observations of
+        Gaussian processes in a square standard deviations of the whole, a quarter, a ninth and a 64th are 0.9 to 1.3
+        times those that know the covariance function.
+        """
+        refuse_both(return_std, return_cov)
+        X = self._targets(X)
+        regions = Regions.of(weights, len(X))
+        prediction = self._predictor(len(X))(X)
+        mean = regions.like(self._like_y(regions.shares @ prediction.mean))
+        if not (return_std or return_cov):
+            return mean
+        warn_of_noise(self.model_.likelihood, False)
+        cov = regions.covariance(self._predictor(1), X, prediction)
+        cov = cov if self.y_.ndim == 2 else cov[..., 0]
+        return mean, regions.like(cov, axes=2) if return_cov else regions.like(np.sqrt(variances(cov)))
+
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
         """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`.
 
         Those of the normal distribution with the predicted mean and standard deviation, also where tiles overlap or the
         model predicts a mixture or counts (which may then be negative or broken; `npax.sample` draws counts).
         """
-        levels = np.asarray(q)
-        if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
-            raise ValueError(f"`q` must be probabilities above 0 and below 1, one or a list; got {q}.")
+        levels = probabilities(q)
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
         prediction = self._predictor(len(X))(X)
         mean, std = prediction.mean, prediction.std(include_noise)
-        quantiles = mean[..., None] + std[..., None] * ndtri(np.atleast_1d(levels))
-        return self._like_y(quantiles if levels.ndim else quantiles[..., 0])
+        quantiles = mean[..., None] + std[..., None] * ndtri(levels)
+        return self._like_y(quantiles if np.ndim(q) else quantiles[..., 0])
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method.
@@ -442,6 +471,19 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
+
+
+def probabilities(q) -> np.ndarray:
+    """One or several, `[number]`. **Raises** `ValueError` for others."""
+    levels = np.asarray(q)
+    if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"`q` must be probabilities above 0 and below 1, one or a list; got {q}.")
+    return np.atleast_1d(levels)
+
+
+def refuse_both(return_std, return_cov) -> None:
+    if return_std and return_cov:
+        raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
 
 
 def seed_of(random_state, otherwise) -> int:

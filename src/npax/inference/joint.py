@@ -86,7 +86,7 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     responses = np.zeros((n, n, dy))
     with Progress("Covariances", n, shown=predictor.progress) as bar:
         for j in range(n):
-            responses[:, j] = _responses(predictor, positions, j, unit)
+            responses[:, j] = covariances_with(predictor, positions, j, unit)
             bar.advance(1)
     std = prediction.std(include_noise=False) / unit
     noise = np.square(prediction.std() / unit) - np.square(std)
@@ -178,7 +178,7 @@ def _symmetric(a):
     return np.nansum(both, axis=0) / np.maximum(np.sum(~np.isnan(both), axis=0), 1)
 
 
-def _responses(predictor, positions, j, unit):
+def covariances_with(predictor, positions, j, unit):
     """Covariances `[n dy]` of all targets with target `j`, before symmetrisation, in squares of `unit [dy]`; NaN where
     it does not reach."""
     if isinstance(predictor, Tiled):
