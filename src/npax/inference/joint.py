@@ -12,7 +12,7 @@ from ..models import Symmetrised
 from ..models._base import condition_on
 from ..progress import Progress
 from .autoregressive import followed_by_none, sample
-from .buckets import bucket, pad
+from .buckets import bucket, pad, wide_bucket
 from .by_column import ByColumn, Predictor
 from .frames import HALF_SPAN
 from .grids import wide_enough
@@ -180,27 +180,30 @@ def _symmetric(a):
 
 def covariances_with(predictor, positions, j, unit):
     """Covariances `[n dy]` of all targets with target `j`, before symmetrisation, in squares of `unit [dy]`; NaN where
-    it does not reach."""
-    if isinstance(predictor, Tiled):
+    it does not reach, which is not asked for."""
+    tiled = isinstance(predictor, Tiled)
+    if tiled:
         frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
         local, std = frame(positions), predictor.standardiser.std
         middle, half = _middle_and_half(contexts[0], local.shape[1])
         away = np.abs(local - middle)
-        reached = np.all(away <= REACH * np.maximum(away[j], half), axis=1)
-        local = np.where(reached[:, None], local, local[j])
+        reached = np.flatnonzero(np.all(away <= REACH * np.maximum(away[j], half), axis=1))
     else:
         contexts, local, std = predictor.contexts, predictor.frame(positions), 1.0
-        reached = np.ones(len(positions), bool)
-    xt = to_model(predictor.model, local)
-    slots, columns = pad(xt, bucket(len(xt))), []
+        reached = np.arange(len(positions))
+    xt = to_model(predictor.model, local[reached])
+    slots = pad(xt, wide_bucket(len(xt), 2**30) if tiled else bucket(len(xt)))
+    columns, at = [], jnp.asarray(np.searchsorted(reached, j))
     # In one view: how answers depend on each other is not worth asking in several.
     asked = predictor.model.model if isinstance(predictor.model, Symmetrised) else predictor.model
     for context in contexts:
         model = wide_enough(asked, np.concatenate([context.x, xt]))
-        found = np.asarray(_response(model, context.seen, slots, jnp.asarray(j)), np.float64)[: len(xt)]
+        found = np.asarray(_response(model, context.seen, slots, at), np.float64)[: len(xt)]
         columns.append(found)
     std = std * np.concatenate([context.standardiser.std for context in contexts], axis=-1)
-    return np.where(reached[:, None], np.concatenate(columns, axis=1) * np.square(std / unit), np.nan)
+    covariances = np.full((len(positions), len(unit)), np.nan)
+    covariances[reached] = np.concatenate(columns, axis=1) * np.square(std / unit)
+    return covariances
 
 
 def _middle_and_half(context, d):
