@@ -5,7 +5,7 @@ import pytest
 import untrained
 
 import npax
-from npax.inference import Columns, Drift, Exact, Planar, Tiled, WithDrift, average_covariance, covariance
+from npax.inference import Columns, Drift, Exact, Planar, Tiled, WithDrift, average_covariance, average_std, covariance
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +101,13 @@ def test_of_regions_without_weight_nothing_varies(gp, seen):
     predictor = Exact(gp, *seen)
     assert not average_covariance(predictor, x, np.zeros((2, 9)), predictor(x)).any()
     assert average_covariance(predictor, x[:0], np.zeros((2, 0)), predictor(x[:0])).shape == (2, 2, 1)
+
+
+@pytest.mark.parametrize("c", [1e-170, 1e200])
+def test_standard_deviations_are_of_any_unit(gp, seen, c):
+    x, y = seen
+    at = np.linspace(-2, 2, 9)[:, None]
+    found, expected = (
+        average_std(predictor, at, halves(at), predictor(at)) for predictor in (Exact(gp, x, c * y), Exact(gp, x, y))
+    )
+    assert np.allclose(found / c, expected)

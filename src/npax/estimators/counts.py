@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
+from ..inference import average_std
 from ..inference.counted import ROUNDS, Counted, Even, linearised
 from ..likelihoods import of_real_numbers
 from ..models._base import hears_errors
@@ -19,7 +20,7 @@ from ..progress import Progress
 from ..warn import warn
 from .dates import refuse_dates_in
 from .missing import unmasked
-from .regions import Regions, variances
+from .regions import Regions
 from .sklearn import NeuralProcessRegressor, probabilities, seed_of
 from .text import refuse_text
 
@@ -46,6 +47,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     prevalence, std = reg.predict(grid, return_std=True)
     low, high = reg.predict_quantiles(grid, [0.025, 0.975]).T
     above = reg.exceedance(grid, 0.2)  # the probability that a fifth or more are positive
+    low, high = reg.predict_average_quantiles(grid, [0.025, 0.975], people)  # of all who live there
     ```
 
     **Arguments:**
@@ -136,8 +138,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
             return rate
         steep = self._counts.slope(mean, with_noise) / np.maximum(self._counts.slope(mean, std), SMALLEST)
         times = steep * self._counts.moments(mean, std)[1] / np.maximum(std, SMALLEST)
-        cov = regions.covariance(self.regressor_._predictor(1), X, field, times)[..., 0]
-        return rate, regions.like(np.sqrt(variances(cov)))
+        of_rate = average_std(self.regressor_._predictor(1), X, regions.shares * times, field)
+        return rate, regions.like(of_rate[:, 0])
 
     def predict_average_quantiles(self, X, q, weights=None) -> np.ndarray:
         """Quantiles at probabilities `q` of what `predict_average` gives: `[regions]`, then the shape of `q`. They are

@@ -4,8 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..inference import Prediction, Predictor, average_covariance
-
 
 class Regions(NamedTuple):
     """What each of the rows of a table counts in regions, `shares [regions n]`, whose sums are 1; `one`: whether there
@@ -40,15 +38,6 @@ class Regions(NamedTuple):
         shares = np.atleast_2d(given) / largest
         return cls(shares / shares.sum(axis=1, keepdims=True), given.ndim == 1)
 
-    def covariance(self, predictor: Predictor, x: np.ndarray, prediction: Prediction, times: Any = 1.0) -> np.ndarray:
-        """Of averages of the noiseless function, `times [n]` something: `[regions regions dy]`."""
-        return average_covariance(predictor, x, self.shares * times, prediction)
-
     def like(self, a: np.ndarray, axes: int = 1) -> Any:
         """`a [regions ...]` without the axes of regions where there is one: then a number, if it is of one column."""
         return a[(0,) * axes] if self.one else a
-
-
-def variances(cov: np.ndarray) -> np.ndarray:
-    """`[regions ...]` of covariances `[regions regions ...]`."""
-    return np.einsum("kk...->k...", cov)

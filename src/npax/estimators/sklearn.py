@@ -21,6 +21,8 @@ from ..inference import (
     Noise,
     Predictor,
     Tiled,
+    average_covariance,
+    average_std,
     coordinates,
     grouped,
 )
@@ -41,7 +43,7 @@ from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing, unmasked
 from .observed import Observed
-from .regions import Regions, variances
+from .regions import Regions
 from .scale import warn_of_no_scale
 from .text import refuse_text
 from .views import check_views, in_views, number_of_views
@@ -244,7 +246,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         return mean
 
     def predict_average(self, X, weights=None, return_std=False, return_cov=False):
-        """Averages of the noiseless function over regions, and how certain they are: of the cells of a map, say.
+        """Averages of the noiseless function over regions, and how certain they are (block kriging).
 
         ```python
         mean, std = reg.predict_average(cells, areas, return_std=True)
@@ -252,8 +254,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         mean[0] - mean[1], np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])  # how they differ
         ```
 
-        **Arguments:** `X [n d]`: places all over the regions; `weights`: what each counts, areas or people, `[n]`, or
-        `[regions n]`; None for the same. Averages are divided by their sum.
+        **Arguments:** `X [n d]`: places all over the regions, such as the cells of a map; `weights`: what each counts,
+        areas (on a grid of longitudes and latitudes cosines of the latitude) or people, `[n]`, or `[regions n]`; None
+        for the same. Averages are divided by their sum.
 
         **Returns:** `mean`, `(mean, std)` or `(mean, cov)`, for one region without the axis of regions: `mean` and
         `std [regions]` or `[regions dy]`; `cov [regions regions]` or `[regions regions dy]`.
@@ -270,9 +273,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not (return_std or return_cov):
             return mean
         warn_of_noise(self.model_.likelihood, False)
-        cov = regions.covariance(self._predictor(1), X, prediction)
-        cov = cov if self.y_.ndim == 2 else cov[..., 0]
-        return mean, regions.like(cov, axes=2) if return_cov else regions.like(np.sqrt(variances(cov)))
+        told = self._predictor(1), X, regions.shares, prediction
+        if return_std:
+            return mean, regions.like(self._like_y(average_std(*told)))
+        cov = average_covariance(*told)
+        return mean, regions.like(cov if self.y_.ndim == 2 else cov[..., 0], axes=2)
 
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
         """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`.

@@ -2,7 +2,7 @@
 
 from .anisotropy import Fit as Fit
 from .autoregressive import autoregressive_log_prob as autoregressive_log_prob, sample as sample
-from .averages import average_covariance as average_covariance
+from .averages import average_covariance as average_covariance, average_std as average_std
 from .buckets import bucket as bucket
 from .by_column import ByColumn as ByColumn, Predictor as Predictor
 from .counted import Counted as Counted, Rounds as Rounds, linearised as linearised

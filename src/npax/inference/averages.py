@@ -6,7 +6,7 @@ from jaxtyping import Float
 from ..progress import Progress
 from .by_column import ByColumn, Predictor
 from .groups import groups
-from .joint import covariances_with, nearest_correlation
+from .joint import covariances_with, nearest_correlation, unit_of
 from .predict import Prediction
 from .with_drift import WithDrift
 
@@ -34,18 +34,35 @@ def average_covariance(
     row's; none is below a ninth of what independent places would have.
 
     **Cost:** conditioning three times per place that is asked for: 2 to 5 s on a CPU core where 50 to 200 observations
-    are seen at once.
+    are seen at once. **Pitfall:** it overflows where standard deviations are beyond 1e154; `average_std` does not.
     """
+    unit = unit_of(prediction)
+    return _covariance(predictor, x, weights, prediction, unit) * np.square(unit)
+
+
+def average_std(
+    predictor: Predictor,
+    x: Float[np.ndarray, "n columns"],
+    weights: Float[np.ndarray, "regions n"],
+    prediction: Prediction,
+) -> Float[np.ndarray, "regions dy"]:
+    """The square roots of the diagonal of `average_covariance`."""
+    unit = unit_of(prediction)
+    return np.sqrt(np.einsum("kkc->kc", _covariance(predictor, x, weights, prediction, unit))) * unit
+
+
+def _covariance(predictor, x, weights, prediction, unit):
+    """In squares of `unit [dy]`."""
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
-        among = average_covariance(predictor.field, places, weights, predictor.field(places))
-        doubt = np.einsum("kn,npc->kpc", weights, predictor.doubt(x)) * predictor.drift.unit
+        among = _covariance(predictor.field, places, weights, predictor.field(places), unit)
+        doubt = np.einsum("kn,npc->kpc", weights, predictor.doubt(x)) * (predictor.drift.unit / unit)
         return among * np.square(predictor.drift.widened) + np.einsum("kpc,lpc->klc", doubt, doubt)
     if isinstance(predictor, ByColumn):
-        parts = predictor.split(prediction)
-        return np.concatenate([average_covariance(p, x, weights, own) for p, own in parts], axis=-1)
+        units = np.split(unit, np.cumsum([p.dy for p in predictor.each])[:-1])
+        parts = zip(predictor.split(prediction), units, strict=True)
+        return np.concatenate([_covariance(p, x, weights, own, u) for (p, own), u in parts], axis=-1)
     std = prediction.function_std
-    unit = np.where(std.max(axis=0, initial=0.0) > 0, std.max(axis=0, initial=0.0), 1.0)
     positions = predictor.coordinates.positions(x)
     points = predictor.frame(positions)
     every, of_every, _ = _standing_for(points, weights, ALL)
@@ -63,7 +80,7 @@ def average_covariance(
     found = np.einsum("kn,njc,lj->klc", of_every, np.nan_to_num(among), of_few, optimize=True)
     apart = np.einsum("kn,nc->kc", np.square(of_every), variance)
     columns = [_positive(c, least) for c, least in zip(np.moveaxis(found, -1, 0), LEAST * apart.T, strict=True)]
-    return np.stack(columns, axis=-1) * np.square(unit)
+    return np.stack(columns, axis=-1)
 
 
 def _standing_for(points, weights, number):

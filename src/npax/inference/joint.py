@@ -57,7 +57,7 @@ def covariance(
     if isinstance(predictor, ByColumn):
         each = predictor.split(prediction)
         return np.concatenate([covariance(p, x, own, include_noise=include_noise) for p, own in each], axis=-1)
-    unit = _unit(prediction)
+    unit = unit_of(prediction)
     return _covariance(predictor, x, prediction, unit, include_noise) * np.square(unit)
 
 
@@ -70,7 +70,7 @@ def check_joint(n: int) -> None:
         )
 
 
-def _unit(prediction):
+def unit_of(prediction):
     """For each column one in which standard deviations are at most one, `[dy]`: squares neither over- nor underflow."""
     largest = prediction.std().max(axis=0, initial=0.0)
     return np.where(largest > 0, largest, 1.0)
@@ -125,7 +125,7 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
             )
         check_joint(len(x))
         prediction = predictor(x)
-        unit = _unit(prediction)
+        unit = unit_of(prediction)
         cov = _covariance(predictor, x, prediction, unit, include_noise)
         normal = np.asarray(jr.normal(key, (n, *prediction.mean.shape)), np.float64)
         return prediction.mean + np.einsum("ijc,sjc->sic", _root(cov), normal) * unit
