@@ -48,16 +48,9 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     One draw of $z$. The divergence counts once per task, not once per target: both terms are sums over the task,
     divided by its number of targets.
     """
-    _check_kind("elbo", model, NP)
-    xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    state = _conditioned(model, task)
-    posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
-    z = jnp.asarray(posterior.rsample(key))
-    found = log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
-    divergence = jnp.sum(kl_divergence(posterior, prior))
-    count = jnp.sum(task.mask_t)
-    spread = jnp.where(count > 0, divergence / jnp.maximum(count, 1).astype(divergence.dtype), 0.0)
-    return masked_mean(-found, task.mask_t) + spread
+    posterior, prior, log_likelihood = _of_latent("elbo", model, task)
+    found = log_likelihood(jnp.asarray(posterior.rsample(key)))
+    return masked_mean(-found, task.mask_t) + _per_target(jnp.sum(kl_divergence(posterior, prior)), task.mask_t)
 
 
 def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: int = 16) -> Scalar:
@@ -70,21 +63,15 @@ def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: i
     of the model. For evaluation; what `NP.joint_log_prob` estimates by draws given the context alone, with far fewer
     draws where the targets say much about $z$. **Good values:** 16 samples or more.
     """
-    _check_kind("importance_weighted_nll", model, NP)
     whole_number(1, samples=samples)
-    xt, yt = _visible(task.mask_t, task.xt, task.yt)
-    state = _conditioned(model, task)
-    posterior, prior = _posterior(model, task, xt, yt), Normal(state.mean, state.std)
+    posterior, prior, log_likelihood = _of_latent("importance_weighted_nll", model, task)
 
     def log_weight(key):
         z = jnp.asarray(posterior.rsample(key))
-        found = log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
-        return jnp.sum(found) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
+        return jnp.sum(log_likelihood(z)) + jnp.sum(prior.log_prob(z) - posterior.log_prob(z))
 
     log_weights = jax.vmap(log_weight)(jr.split(key, samples))
-    joint = jax.nn.logsumexp(log_weights) - jnp.log(float(samples))
-    count = jnp.sum(task.mask_t)
-    return jnp.where(count > 0, -joint / jnp.maximum(count, 1).astype(joint.dtype), 0.0)
+    return _per_target(jnp.log(float(samples)) - jax.nn.logsumexp(log_weights), task.mask_t)
 
 
 def bootstrap_nll(model: BNP, task: Task, key: PRNGKeyArray, draws: int = 4) -> Scalar:
@@ -176,14 +163,7 @@ def function_and_noise_nll(
     task = posterior.task
     xt, mean, variance, noise = _visible(task.mask_t, task.xt, posterior.mean, posterior.variance, posterior.noise)
     predicted = marginals(model.predict(_conditioned(model, task), xt))
-    if not isinstance(predicted, NoisyNormal):
-        raise TypeError(
-            "`function_and_noise_nll` needs a model with the `FunctionAndNoise` likelihood, "
-            f"got one whose predictions are {type(predicted).__name__}."
-        )
-    function = gaussian_cross_entropy(predicted.function, mean, variance)
-    observation = gaussian_cross_entropy(predicted.observation, mean, variance + noise)
-    return masked_mean(0.5 * jnp.sum(function + observation, axis=-1), task.mask_t)
+    return masked_mean(_half_each("function_and_noise_nll", predicted, mean, variance, noise), task.mask_t)
 
 
 def picture_nll(model: GridConvCNP, picture: Picture, key: PRNGKeyArray | None = None, seen: float = 0.02) -> Scalar:
@@ -195,15 +175,9 @@ def picture_nll(model: GridConvCNP, picture: Picture, key: PRNGKeyArray | None =
     """
     y = jnp.where(picture.mask[..., None], picture.y, 0.0)
     predicted = marginals(model.on_grid(y, picture.mask))
-    if not isinstance(predicted, NoisyNormal):
-        raise TypeError(
-            "`picture_nll` needs a model with the `FunctionAndNoise` likelihood, "
-            f"got one whose predictions are {type(predicted).__name__}."
-        )
-    function = gaussian_cross_entropy(predicted.function, picture.function, 0.0)
-    observation = gaussian_cross_entropy(predicted.observation, picture.function, jnp.square(picture.noise))
+    each = _half_each("picture_nll", predicted, picture.function, 0.0, jnp.square(picture.noise))
     weight = jnp.where(picture.mask, seen, 1.0)
-    return jnp.sum(weight * 0.5 * jnp.sum(function + observation, axis=-1)) / jnp.sum(weight)
+    return jnp.sum(weight * each) / jnp.sum(weight)
 
 
 def hidden_pixels_nll(model: GridConvCNP, picture: HiddenPixels, key: PRNGKeyArray | None = None) -> Scalar:
@@ -230,11 +204,35 @@ def posterior_nll(model: AbstractNeuralProcess, posterior: PosteriorTask, key: P
     return masked_mean(jnp.sum(expected, axis=-1), task.mask_t)
 
 
+def _half_each(objective, predicted, mean, variance, noise):
+    """Half the cross-entropies of the function and of a new observation, summed over the columns: `[*n]`."""
+    if not isinstance(predicted, NoisyNormal):
+        raise TypeError(
+            f"`{objective}` needs a model with the `FunctionAndNoise` likelihood, "
+            f"got one whose predictions are {type(predicted).__name__}."
+        )
+    function = gaussian_cross_entropy(predicted.function, mean, variance)
+    observation = gaussian_cross_entropy(predicted.observation, mean, variance + noise)
+    return 0.5 * jnp.sum(function + observation, axis=-1)
+
+
 def gaussian_cross_entropy(
     predicted, mean: Float[Array, "*n dy"], variance: Float[Array, "*n dy"] | Scalar | float
 ) -> Float[Array, "*n dy"]:
     r"""$\mathbb E_{f \sim \mathcal N(m, v)}[-\log \mathcal N(f; \mu, \sigma^2)]$."""
     return -predicted.log_prob(mean) + 0.5 * variance / jnp.square(predicted.scale)
+
+
+def _of_latent(objective, model, task):
+    """Posterior and prior of the latent variable, and the log-likelihoods of the targets given a value of it."""
+    _check_kind(objective, model, NP)
+    xt, yt = _visible(task.mask_t, task.xt, task.yt)
+    state = _conditioned(model, task)
+
+    def log_likelihood(z):
+        return log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
+
+    return _posterior(model, task, xt, yt), Normal(state.mean, state.std), log_likelihood
 
 
 def _posterior(model, task, xt, yt):
@@ -267,6 +265,12 @@ def _visible(mask, *arrays):
         rows = ", ".join(str(a.shape[0]) for a in arrays)
         raise ValueError(f"A task's targets must have a row for each of `mask_t`, {mask.shape[0]}; got {rows}.")
     return tuple(jnp.where(mask[:, None], a, 0.0) for a in arrays)
+
+
+def _per_target(total, mask):
+    """Divided by how many targets count; zero where none does."""
+    count = jnp.sum(mask)
+    return jnp.where(count > 0, total / jnp.maximum(count, 1).astype(total.dtype), 0.0)
 
 
 def masked_mean(values: Float[Array, "*n"], mask) -> Scalar:
