@@ -40,6 +40,12 @@ def test_moved_gaps_keep_their_shape_on_a_grid(rng):
     assert gap.sum() in sizes
 
 
+def test_places_of_moved_gaps_that_are_listed_twice_are_one(rng):
+    x, at = rng.uniform(0, 12, (400, 2)), np.stack(np.meshgrid(*[np.arange(9.0)] * 2), axis=-1).reshape(-1, 2)
+    once, twice = (MovedGaps(a).draw(np.random.default_rng(0), x, Planar()).sum() for a in (at, at.repeat(2, axis=0)))
+    assert min(once, twice) > 10
+
+
 @pytest.mark.parametrize("at", [np.zeros((0, 2)), np.zeros(3)])
 def test_gaps_without_places_are_refused(at):
     with pytest.raises(ValueError, match="`at` must have the shape"):

@@ -70,7 +70,8 @@ class MovedGaps(AbstractGaps):
     def draw(self, rng, positions, coordinates):
         at = coordinates.positions(np.asarray(self.at, np.float64))
         space = coordinates.space(positions)
-        apart = KDTree(space(at)).query(space(at[:: max(1, len(at) // 1000)]), 2)[0][:, 1]
+        places = np.unique(space(at), axis=0)
+        apart = KDTree(places).query(places[:: max(1, len(places) // 1000)], 2)[0][:, 1]
         moved = coordinates.moved(at, at[rng.integers(len(at))], positions[rng.integers(len(positions))])
-        near = np.median(apart) / 2 if len(at) > 1 else 0.0
+        near = np.median(apart) / 2 if len(places) > 1 else 0.0
         return KDTree(space(moved)).query(space(positions), distance_upper_bound=near * (1 + 1e-6) + 1e-12)[0] < np.inf
