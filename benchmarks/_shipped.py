@@ -134,6 +134,33 @@ def counted() -> str:
     return table([*header, "95 % intervals hold, npax / Laplace", "seconds"], rows)
 
 
+AVERAGED = ("npax", "npax, cells independent", "GP, fitted", "best possible")
+
+
+def averages() -> str:
+    rows = []
+    for name, found in _read("averages")["fields"].items():
+        std = [f"{found[way]['std']:.2f}" if way in found else "" for way in AVERAGED[:3]]
+        covered = [_percent(found[way]["coverage"], digits=0) if way in found else "" for way in AVERAGED]
+        above = [_percent(found[way]["above"], digits=0) if way in found else "" for way in AVERAGED[:3]]
+        seconds = " / ".join(
+            f"{found[way]['seconds']:.1f}" for way in ("npax", "GP, fitted") if found.get(way, {}).get("seconds")
+        )
+        rows.append([name, *(" / ".join(filter(None, each)) for each in (std, covered, above)), seconds])
+    header = ["observations", "standard deviation to the best: npax / cells independent / GP"]
+    header += ["95 % intervals hold, % / best", "CRPS above the best, %", "seconds, npax / GP"]
+    return table(header, rows)
+
+
+def average_rates() -> str:
+    rows = []
+    for name, found in _read("averages")["rates"].items():
+        shares = [f"{_percent(found[score], digits=0)} %" for score in ("coverage", "alone", "error")]
+        rows.append([name, *shares, f"{found['seconds']:.1f}"])
+    header = ["counts", "95 % intervals of average rates hold", "if cells were independent", "error of the median"]
+    return table([*header, "seconds"], rows)
+
+
 def papers_tasks() -> str:
     names = {"rbf-1d": "GP-1D RBF", "matern-1d": "GP-1D Matern 3/2", "rbf-2d": "GP-2D RBF"}
     results, rows = _read("gp_accuracy")["results"], []
@@ -232,6 +259,19 @@ def counted_row() -> list[str]:
     ]
 
 
+def averages_row() -> list[str]:
+    rows = [*_read("averages")["fields"].values()]
+    held = {way: ", ".join(_percent(row[way]["coverage"], digits=0) for row in rows if way in row) for way in AVERAGED}
+    above = {way: ", ".join(_percent(row[way]["above"], digits=0) for row in rows if way in row) for way in AVERAGED}
+    ours, alone, fitted, best = AVERAGED
+    return [
+        "Averages over regions of fields seen 20 to 3,000 times: 95 % intervals hold, CRPS above the best possible",
+        f"{held[ours]} % ({held[best]} of the best), {above[ours]} %",
+        f"{held[alone]} %, {above[alone]} %, if cells were independent; {held[fitted]} %, {above[fitted]} %, "
+        "scikit-learn GPs fitted to each but the last",
+    ]
+
+
 def _crps(rows):
     return ", ".join(f"{row['crps']:#.3g}" for row in rows)
 
@@ -270,6 +310,7 @@ ROWS = {
     "`python benchmarks/stations.py --data FOLDER`": stations_row,
     "`python benchmarks/covariates.py --data FOLDER`": covariates_row,
     "`python benchmarks/counts.py --data FOLDER`": counted_row,
+    "`python benchmarks/averages.py`": averages_row,
     "`python benchmarks/noise.py`": noise_row,
     "`python benchmarks/gp_accuracy.py`": papers_row,
 }
@@ -285,6 +326,8 @@ TABLES = {
     "stations": stations,
     "covariates": covariates,
     "counts": counted,
+    "averages": averages,
+    "average-rates": average_rates,
     "even-designs": even_designs,
     "asked-there": asked_there,
     "field-itself": field_itself,

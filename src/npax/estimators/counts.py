@@ -126,8 +126,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         deviation: `[regions]`, of one region a number.
 
         **Arguments:** `X [n d]`: places all over the regions; `weights`: how many people live there, `[n]` or
-        `[regions n]`; None for the same. Cost and accuracy are those of `NeuralProcessRegressor.predict_average`.
-        Overdispersion is averaged out.
+        `[regions n]`; None for the same. Cost and accuracy are those of `NeuralProcessRegressor.predict_average`; of
+        200 and 400 counts 95 % intervals hold 86 to 89 %. Overdispersion is averaged out.
         """
         X = self._fitted()._targets(X)
         regions = Regions.of(weights, len(X))

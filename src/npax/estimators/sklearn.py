@@ -261,9 +261,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         **Returns:** `mean`, `(mean, std)` or `(mean, cov)`, for one region without the axis of regions: `mean` and
         `std [regions]` or `[regions dy]`; `cov [regions regions]` or `[regions regions dy]`.
 
-        The covariance is `npax.inference.average_covariance`, which says what it costs. Of 20 to 3,000 observations of
-        Gaussian processes in a square standard deviations of the whole, a quarter, a ninth and a 64th are 0.9 to 1.3
-        times those that know the covariance function.
+        The covariance is `npax.inference.average_covariance`, which says what it costs. Of fields in a square that are
+        seen 20 to 3,000 times standard deviations of the whole, a quarter, a ninth and a 64th are 0.95 to 1.24 times
+        (medians) those of the process that knows the covariance, and 95 % intervals hold 82 to 94 % (its own 89 to 98).
         """
         refuse_both(return_std, return_cov)
         X = self._targets(X)
