@@ -50,6 +50,10 @@ def test_tables_give_weights_too(reg, rng):
     table = pd.DataFrame(rng.uniform(-1, 1, (12, 2)), columns=["a", "b"]).assign(people=rng.uniform(size=12))
     X = table[["a", "b"]].to_numpy()
     assert np.allclose(reg.predict_average(X, table.people), reg.predict_average(X, table.people.to_numpy()))
+    district = pd.Series(["north", "south", "south"] * 4)
+    each = reg.predict_average(X, pd.get_dummies(district).T * table.people)
+    south = district == "south"
+    assert np.allclose(each[1], reg.predict_average(X[south], table.people[south]))
 
 
 def test_what_cannot_be_is_told(reg, rng):
@@ -57,6 +61,7 @@ def test_what_cannot_be_is_told(reg, rng):
     for weights, words in (
         (np.ones(4), r"`weights` must have the shape \[n\] or \[regions n\] for 5 rows of `X`, got \(4,\)\."),
         (np.ones((5, 2)), r"got \(5, 2\): transpose them"),
+        (list("abcde"), "`weights` must be numbers, got .a."),
         (np.full(5, np.nan), "`weights` must be finite and not negative, got nan"),
         ([1.0, -1.0, 0, 0, 0], "got -1: how regions differ is told by the `cov` of several"),
         ([np.ones(5), np.zeros(5)], "must not be zero at all rows of `X`, as those of region 1"),

@@ -4,6 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .dates import refuse_dates_in
+from .missing import unmasked
+from .text import refuse_text
+
 
 class Regions(NamedTuple):
     """What each of the rows of a table counts in regions, `shares [regions n]`, whose sums are 1; `one`: whether there
@@ -18,7 +22,9 @@ class Regions(NamedTuple):
         are negative or not finite, and for regions without any."""
         if n == 0:
             raise ValueError("`X` must have one row or more: of none there is no average.")
-        given = np.ones(n) if weights is None else np.asarray(weights, np.float64)
+        refuse_dates_in(weights, "`weights`")
+        refuse_text(weights, "`weights`")
+        given = np.ones(n) if weights is None else np.asarray(unmasked(weights), np.float64)
         if given.ndim not in (1, 2) or given.shape[-1] != n:
             turned = ": transpose them" if given.ndim == 2 and given.shape[0] == n else ""
             raise ValueError(

@@ -252,6 +252,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         mean, std = reg.predict_average(cells, areas, return_std=True)
         mean, cov = reg.predict_average(cells, [areas * north, areas * south], return_cov=True)
         mean[0] - mean[1], np.sqrt(cov[0, 0] + cov[1, 1] - 2 * cov[0, 1])  # how they differ
+        each = pd.get_dummies(table["district"]).T * table["people"]  # of each district, whose people count alike
+        mean, std = reg.predict_average(table[["lon", "lat"]], each, return_std=True)
         ```
 
         **Arguments:** `X [n d]`: places all over the regions, such as the cells of a map; `weights`: what each counts,
