@@ -16,6 +16,7 @@ from sklearn.utils import estimator_checks
 
 import npax
 from npax.counts import Binomial, Poisson
+from npax.fingerprint import fingerprint
 from npax.inference import Columns, Planar, Prediction, linearised
 from npax.inference.counted import Counted
 
@@ -314,3 +315,18 @@ def test_rounds_that_do_not_settle_are_warned_of(hearing, rng, monkeypatch):
     with pytest.raises(ConvergenceWarning):  # as an error it leaves all as it was
         reg.update(X[:3] + 0.01, y[:3], exposure=exposure[:3])
     assert len(reg.y_) == len(reg.regressor_.X_) == 80
+
+
+def test_stores_tell_counts_of_a_users_own_apart(hearing, rng):
+    """By what they hold: of a class that is no dataclass the text says nothing."""
+
+    class Reported(Poisson):
+        def __init__(self, share):
+            object.__setattr__(self, "share", share)
+
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    found = []
+    for counts in (Reported(0.5), Reported(0.5), Reported(0.7)):
+        reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
+        found.append(fingerprint(reg._request()))
+    assert found[0] == found[1] != found[2]
