@@ -20,8 +20,9 @@ from ..progress import Progress
 from ..warn import warn
 from .dates import refuse_dates_in
 from .missing import unmasked
+from .options import probabilities, seed_of
 from .regions import Regions
-from .sklearn import NeuralProcessRegressor, probabilities, seed_of
+from .sklearn import NeuralProcessRegressor
 from .text import refuse_text
 
 LOOKED_AT = 4096

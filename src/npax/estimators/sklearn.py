@@ -3,14 +3,13 @@
 import contextlib
 from collections.abc import Hashable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax.random as jr
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..arguments import true_or_false, whole_number
@@ -29,9 +28,7 @@ from ..inference import (
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_order
-from ..models import AbstractNeuralProcess, GridConvCNP
 from ..models._base import check_error
-from ..serialise import load
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
 from .covariates import columns, refuse_drift, warn_of_other_covariates
@@ -43,13 +40,11 @@ from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import refuse_missing, unmasked
 from .observed import Observed
+from .options import model_of, probabilities, refuse_both, seed_of
 from .regions import Regions
 from .scale import warn_of_no_scale
 from .text import refuse_text
 from .views import check_views, in_views, number_of_views
-
-COARSEST = 0.5
-"""The largest spacing of a grid in [-2, 2] that can tell places apart."""
 
 
 class DroppedRows(UserWarning):
@@ -367,7 +362,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """Sets what is known before the values are: the model, and what the columns are."""
         self._check_columns(X)
         self.coords_ = self.coords
-        self.model_, self.finetuned_ = _model(self.model, self.normalize), None
+        self.model_, self.finetuned_ = model_of(self.model, self.normalize), None
         if self._columns.covariates:
             refuse_drift(self.model_.likelihood)
 
@@ -478,37 +473,3 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _like_y(self, a):
         """`a [n dy ...]` without the axis of columns where `y` came without it."""
         return a if self.y_.ndim == 2 else a[:, 0]
-
-
-def probabilities(q) -> np.ndarray:
-    """One or several, `[number]`. **Raises** `ValueError` for others."""
-    levels = np.asarray(q)
-    if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"`q` must be probabilities above 0 and below 1, one or a list; got {q}.")
-    return np.atleast_1d(levels)
-
-
-def refuse_both(return_std, return_cov) -> None:
-    if return_std and return_cov:
-        raise ValueError("At most one of `return_std` and `return_cov` can be asked for; got both.")
-
-
-def seed_of(random_state, otherwise) -> int:
-    """A seed from what users of scikit-learn give; from `otherwise` where they give None."""
-    given, most = otherwise if random_state is None else random_state, np.iinfo(np.int32).max
-    generator = isinstance(given, np.random.Generator)
-    return int(given.integers(most) if generator else check_random_state(given).randint(most))
-
-
-def _model(model, normalize):
-    if isinstance(model, str | Path):
-        model = load(model)
-    if not isinstance(model, AbstractNeuralProcess):
-        raise TypeError(f"`model` must be a model, the name of a pretrained one or a path; got {type(model).__name__}.")
-    if normalize and isinstance(model, GridConvCNP) and model.grid.spacing > COARSEST:
-        raise ValueError(
-            f"`model` is one of pictures, whose nodes are {model.grid.spacing:g} apart, and coordinates are brought to "
-            "[-2, 2]. Fill gridded fields by npax.fill_gaps; for points choose another model, such as "
-            '"gp-universal".'
-        )
-    return model
