@@ -110,10 +110,8 @@ def fitted(x, y, at):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         gp.fit(x, (y - middle) / spread)
-    function = gp.kernel_.k1
-    known, across = cho_factor(gp.kernel_(x) + 1e-10 * np.eye(len(x))), function(at, x)
-    mean, cov = across @ cho_solve(known, (y - middle) / spread), function(at) - across @ cho_solve(known, across.T)
-    return middle + spread * mean, spread**2 * cov
+    mean, cov = gp.predict(at, return_cov=True)
+    return middle + spread * mean, spread**2 * (cov - gp.kernel_.k2.noise_level * np.eye(len(at)))
 
 
 def of_rates(kind: Rates, rng):

@@ -115,7 +115,7 @@ def _joint_nll(model, task, key, targets):
     xt, yt, mask = xt[order], yt[order], task.mask_t[order]
     state = _conditioned(model, task)
     found = model.joint_log_prob(state, xt, yt, mask, key=draw_key)
-    return -found / jnp.maximum(jnp.sum(mask), 1).astype(found.dtype)
+    return _per_target(-found, mask)
 
 
 def _conditioned(model, task):

@@ -30,11 +30,11 @@ class Regions(NamedTuple):
             raise ValueError(
                 f"`weights` must have the shape [n] or [regions n] for {n:,} rows of `X`, got {given.shape}{turned}."
             )
-        if not (np.isfinite(given) & (given >= 0)).all():
-            wrong = given[~(np.isfinite(given) & (given >= 0))][0]
+        wrong = ~(np.isfinite(given) & (given >= 0))
+        if wrong.any():
             raise ValueError(
-                f"`weights` must be finite and not negative, got {wrong:g}: how regions differ is told by the `cov` of "
-                "several."
+                f"`weights` must be finite and not negative, got {given[wrong][0]:g}: how regions differ is told "
+                "by the `cov` of several."
             )
         largest = np.atleast_2d(given).max(axis=1, initial=0.0, keepdims=True)
         if not largest.all():

@@ -39,7 +39,7 @@ def average_covariance(
     overflows where standard deviations are beyond 1e154; `average_std` does not.
     """
     unit = unit_of(prediction)
-    return _covariance(predictor, x, weights, prediction, unit) * np.square(unit)
+    return _covariance(predictor, x, weights, prediction.function_std / unit, unit) * np.square(unit)
 
 
 def average_std(
@@ -50,30 +50,32 @@ def average_std(
 ) -> Float[np.ndarray, "regions dy"]:
     """The square roots of the diagonal of `average_covariance`."""
     unit = unit_of(prediction)
-    return np.sqrt(np.einsum("kkc->kc", _covariance(predictor, x, weights, prediction, unit))) * unit
+    found = _covariance(predictor, x, weights, prediction.function_std / unit, unit)
+    return np.sqrt(np.einsum("kkc->kc", found)) * unit
 
 
-def _covariance(predictor, x, weights, prediction, unit):
-    """In squares of `unit [dy]`."""
+def _covariance(predictor, x, weights, std, unit):
+    """In squares of `unit [dy]`; `std [n dy]`: that of the function, in units."""
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
-        among = _covariance(predictor.field, places, weights, predictor.field(places), unit)
-        doubt = np.einsum("kn,npc->kpc", weights, predictor.doubt(x)) * (predictor.drift.unit / unit)
-        return among * np.square(predictor.drift.widened) + np.einsum("kpc,lpc->klc", doubt, doubt)
+        drift, doubt = predictor.drift, predictor.doubt(x) * (predictor.drift.unit / unit)
+        of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1), 0.0)) / drift.widened
+        among = _covariance(predictor.field, places, weights, of_field, unit)
+        of_regions = np.einsum("kn,npc->kpc", weights, doubt)
+        return among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)
     if isinstance(predictor, ByColumn):
-        units = np.split(unit, np.cumsum([p.dy for p in predictor.each])[:-1])
-        parts = zip(predictor.split(prediction), units, strict=True)
-        return np.concatenate([_covariance(p, x, weights, own, u) for (p, own), u in parts], axis=-1)
-    std = prediction.function_std
+        cuts = np.cumsum([each.dy for each in predictor.each])[:-1]
+        parts = zip(predictor.each, np.split(std, cuts, axis=1), np.split(unit, cuts), strict=True)
+        return np.concatenate([_covariance(each, x, weights, *own) for each, *own in parts], axis=-1)
     positions = predictor.coordinates.positions(x)
     points = predictor.frame(positions)
     every, of_every, _ = _standing_for(points, weights, ALL)
     few, of_few, around = _standing_for(points[every], of_every, max(ASKED, OF_EACH * len(weights)))
-    variance = np.square(std[every] / unit)
+    positions, variance = positions[every], np.square(std[every])
     among = np.empty((len(every), len(few), std.shape[1]))
     with Progress("averages", len(few), shown=predictor.progress) as bar:
         for row, j in enumerate(few):
-            response = covariances_with(predictor, positions[every], j, unit)
+            response = covariances_with(predictor, positions, j, unit)
             own = np.where(response[j] > 0, response[j], variance[j])
             among[:, row] = response * np.where(own > 0, variance[j] / np.where(own > 0, own, 1.0), 0.0)
             among[j, row] = variance[j]
