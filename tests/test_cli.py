@@ -394,7 +394,9 @@ def test_places_of_a_swath_without_a_coordinate_are_not_scored(observations, wei
     dims = ("row", "cell")
     swath = xr.Dataset({"temp": (dims, temp)}, coords={"lon": (dims, lon), "lat": (dims, lat)})
     swath.to_netcdf(tmp_path / "swath.nc")
-    result = predict(observations, weights, "--at", tmp_path / "swath.nc", "-o", tmp_path / "out.nc")
+    given = ["--at", tmp_path / "swath.nc", "-o", tmp_path / "out.nc", "--plot", tmp_path / "swath.png"]
+    result = predict(observations, weights, *given)
+    assert (tmp_path / "swath.png").exists()
     assert result.exit_code == 0 and "scores on 2 values: rmse" in result.output, result.output
 
 
@@ -471,6 +473,51 @@ def test_counts_have_rates(tmp_path):
     result = run("predict", *given, "--counts", "poisson")
     assert result.exit_code == 0 and "not scored on cases of the places" in result.output
     refused(run("predict", *given[:-1], "people", "--counts", "poisson"), "no column 'people'")
+
+
+@pytest.mark.parametrize("exposure", [True, False])
+def test_rates_are_drawn_beside_rates(exposure, tmp_path, monkeypatch):
+    from npax.cli import _draw
+
+    drawn = []
+    monkeypatch.setattr(_draw, "draw", lambda *of: drawn.append(of))
+    table = pd.DataFrame({"x": np.arange(6.0), "cases": [3, 1, 4, 1, 5, 9], "people": [10.0, 20, 0, 40, 50, 60]})
+    table.assign(cases=table.cases.where(table.people > 0, 0)).to_csv(tmp_path / "obs.csv", index=False)
+    npax.save(tmp_path / "m.safetensors", hearing(3))
+    given = [tmp_path / "obs.csv", "--x", "x", "--y", "cases", "--counts", "poisson", "--resolution", 1]
+    given += ["--model", tmp_path / "m.safetensors", "--plot", tmp_path / "a.png"]
+    result = run("predict", *given, *(["--exposure", "people"] if exposure else []))
+    assert result.exit_code == 0, result.output
+    (_, seen, *_, name) = drawn[0]
+    rates = table.cases / table.people.where(table.people > 0) if exposure else table.cases.where(table.people > 0, 0)
+    assert name == "rate of cases" and np.allclose(seen.cases, rates, equal_nan=True)
+
+
+def test_averages_over_regions(observations, weights, tmp_path):
+    places = pd.read_csv(observations).assign(side=lambda t: np.where(t.lon > 2, "east", "west"), area=2.0)
+    places.to_csv(tmp_path / "places.csv", index=False)
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--at", tmp_path / "places.csv"]
+    expected = npax.average(places, places, ["lon", "lat"], "temp", by="side", weights="area", model=weights)
+    result = run("average", *given, "--by", "side", "--weights", "area", "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0 and f"east {expected.temp_mean['east']:.4g}" in " ".join(result.output.split())
+    found = pd.read_csv(tmp_path / "out.csv", index_col="side")
+    assert np.allclose(found, expected, rtol=1e-4) and list(found) == ["temp_mean", "temp_std"]
+    result = run("average", *given, "--by", "side", "-o", tmp_path / "out.nc")
+    assert result.exit_code == 0 and np.allclose(xr.load_dataset(tmp_path / "out.nc").temp_mean, expected.temp_mean)
+    at = ("row", [1.0, 2.0, 3.0])
+    cells = xr.Dataset({"sea": ("row", ["a", "b", "b"])}, coords={"lon": at, "lat": at})
+    cells.to_netcdf(tmp_path / "cells.nc")
+    of_grid = [*given[:-1], tmp_path / "cells.nc", "--by", "sea", "-o"]
+    for name in ("a.csv", "a.nc"):
+        assert run("average", *of_grid, tmp_path / name).exit_code == 0
+    one, other = pd.read_csv(tmp_path / "a.csv"), xr.load_dataset(tmp_path / "a.nc")
+    assert list(one.sea) == list(other.sea.to_numpy()) == ["a", "b"]
+    assert np.allclose(one.temp_std, other.temp_std, rtol=1e-4)
+    result = run("average", *given)
+    assert result.exit_code == 0 and "temp_mean" in result.output
+    refused(run("average", *given, "--by", "basin"), "has no column 'basin'; it has")
+    refused(run("average", *given, "--weights", "side"), "Column 'side' of", "not of numbers")
+    refused(run("average", *given, "-o", tmp_path / "out.txt"), "must end in one of")
 
 
 def test_a_disk_without_room_is_told_in_a_line(observations, weights, tmp_path, monkeypatch):

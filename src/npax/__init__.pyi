@@ -46,6 +46,7 @@ from .blocks import (
 from .estimators import (
     CountRegressor as CountRegressor,
     NeuralProcessRegressor as NeuralProcessRegressor,
+    average as average,
     fill_gaps as fill_gaps,
     interpolate as interpolate,
 )

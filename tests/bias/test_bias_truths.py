@@ -166,6 +166,8 @@ def test_arguments_are_checked_when_a_bias_is_made(getkey):
     for wrong in (kernels.ExpSquared(1.0), [1.0]):
         with pytest.raises(TypeError, match="`kernels` must be a list of tinygp kernels"):
             inspect.unwrap(npax.KernelBias.__init__)(None, wrong)
+    with pytest.raises(ValueError, match="`heads` must be a whole number, at least 1"):
+        npax.CausalBias(0)
     for make in (npax.RBFNetworkBias, npax.GeometricRBFBias):
         with pytest.raises(ValueError, match="`bases` must be a whole number, at least 1"):
             make(4, bases=0, key=getkey())

@@ -108,3 +108,14 @@ def test_few_points_do_not_take_away_all_doubt():
     task = Task.of(x, x[:, :1], np.array([[0.0, 3.0], [8.0, 0.0]]), np.zeros((2, 1)))
     std = np.sqrt(maximum_a_posteriori_gp(task).variance)[:, 0]
     assert std[0] > 0.1 and std[1] > 0.5
+
+
+def test_what_is_hidden_counts_for_nothing_in_the_fit(rng):
+    x, y = rng.uniform(-1, 1, (8, 1)), rng.normal(size=(8, 1))
+    x, y = (np.concatenate([a, np.zeros((2, 1))]) for a in (x, y))
+    seen = np.arange(10) < 8
+    junk = [np.where(seen[:, None], a, np.nan) for a in (x, y)]
+    given = [[jax.device_put(a.astype(np.float32)) for a in both] for both in ((x, y), junk)]
+    found, among_junk = (maximum_a_posteriori(*both, jax.device_put(seen), iterations=10) for both in given)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(among_junk), strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -91,7 +91,7 @@ def test_a_mixture_has_the_mean_probabilities():
 
 
 def test_a_single_class_is_refused():
-    with pytest.raises(ValueError, match="at least 2, got 1"):
+    with pytest.raises(ValueError, match="`dy` must be a whole number, at least 2; got 1"):
         Categorical(1)
 
 

@@ -193,6 +193,29 @@ def test_what_is_hidden_may_be_anything_outside_of_a_jit_too(name, rng):
     assert np.isfinite(drawn[:, :2]).all()
 
 
+@pytest.mark.parametrize("name", ["np", "bnp", "tnp-a", "tnp-nd"])
+def test_masks_of_targets_are_as_long_as_these_are(name, data):
+    model = MODELS[name](jr.key(0))
+    state = jax.eval_shape(model.condition, data.xc, data.yc)
+    drawn = unwrap(type(model).sample)
+    sample = lambda mask: jax.eval_shape(lambda s: drawn(model, s, data.xt, jr.key(0), mask=mask), state)  # noqa: E731
+    with pytest.raises(ValueError, match=r"`mask` must have the shape \[9\], as long as `xt`; got \[1\]"):
+        sample(np.ones(1, bool))
+    with pytest.raises(TypeError, match="`mask` must be of True and False"):
+        sample(np.ones(9, int))
+
+
+def test_parts_of_one_path_are_checked(getkey):
+    for wrong in ({"heads": 0}, {"layers": -1}):
+        with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be a whole number"):
+            npax.CNP(1, 1, **wrong, key=getkey())
+    with pytest.raises(ValueError, match="`heads` must divide `size` where there are layers, got heads=3, size=8"):
+        npax.CNP(1, 1, size=8, layers=1, heads=3, key=getkey())
+    for model in (npax.LBANP, npax.PTTNP, npax.TETNP, npax.TEPTTNP):
+        with pytest.raises(ValueError, match="`hidden` must be a whole number"):
+            model(1, 1, hidden=0, key=getkey())
+
+
 def test_widths_are_at_least_one(getkey):
     with pytest.raises(ValueError, match=r"widths of a network must be at least 1, got \["):
         npax.CNP(1, 1, encoder=(0,), key=getkey())

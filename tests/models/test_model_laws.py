@@ -59,6 +59,12 @@ def test_targets_are_independent_of_one_another(model, data, getkey):
     assert not close(few, whole)
 
 
+def test_where_a_location_is_no_number_no_prediction_is(model, data):
+    lost = np.arange(9) == 3
+    means = evaluate(model, data._replace(xt=np.where(lost[:, None], np.float32(np.nan), data.xt)))[0][0]
+    assert np.isnan(means[lost]).all() and close(means[~lost], evaluate(model, data)[0][0][~lost])
+
+
 def test_what_stands_under_the_mask_counts_for_nothing(model, data):
     mask = np.arange(20) < 13
 

@@ -9,6 +9,7 @@ import pytest
 from laws import MODELS
 
 import npax
+from npax.attention.translation_equivariant import translation_equivariant_attention
 from npax.blocks import standardise
 from npax.blocks.set_conv import Grid
 from npax.matmul import summed_over_tasks
@@ -188,3 +189,21 @@ def test_nodes_of_a_grid_are_apart_in_bfloat16():
     x = jnp.linspace(-1, 1, 5, dtype=jnp.bfloat16)[:, None]
     cells = grid.cells(x, grid.origin(x, jnp.ones(5, bool)))
     assert grid.side > 400 and (np.abs(np.asarray(cells, float)) < 0.6).sum(axis=-1).max() <= 2
+
+
+def test_far_from_the_origin_many_points_have_a_middle_in_float16():
+    x = jnp.full((40_000, 1), 3.0, "float16")
+    model = cast(MODELS["spectral"](jr.key(0)), "float16")
+    x = jnp.broadcast_to(x, (40_000, model.dx))
+    with jax.numpy_dtype_promotion("standard"):
+        task, _ = eqx.filter_jit(model.condition)(x, jnp.zeros((40_000, model.dy), "float16"))
+    assert np.allclose(task[2], 3.0)
+
+
+def test_locations_move_by_a_mean_of_many_in_float16():
+    xq, xk = jnp.zeros((2, 1), "float16"), jnp.full((40_000, 1), -3.0, "float16")
+    q, k = jnp.zeros((1, 2, 1), "float16"), jnp.zeros((1, 40_000, 1), "float16")
+    one = lambda pairs: jnp.ones((len(pairs), 1), pairs.dtype)  # noqa: E731
+    with jax.numpy_dtype_promotion("standard"):
+        moved = translation_equivariant_attention(q, k, k, one, one, xq=xq, xk=xk)[1]
+    assert np.allclose(moved, 3.0)

@@ -1,6 +1,9 @@
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 from scipy import integrate
 
@@ -110,6 +113,31 @@ def test_dates_are_dates_on_the_axis(draw, ax):
 def test_lengths_of_time_are_in_days(ax):
     plot.posterior(ax, np.arange(3) * np.timedelta64(12, "h"), np.ones(3), np.ones(3))
     assert ax.get_xlim() == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_dates_of_a_time_zone_are_dates(zone, ax):
+    naive = pd.date_range("2020-01-01", periods=5)
+    zoned = naive.tz_localize("UTC").tz_convert(zone)
+    plot.posterior(ax, zoned, np.arange(5.0), np.ones(5), context=(list(zoned.to_pydatetime()), np.zeros(5)))
+    assert np.allclose(ax.get_xlim(), date2num([naive[0], naive[-1]]))
+
+
+def test_a_field_of_xarray_may_have_its_dimensions_in_any_order(ax):
+    values = xr.DataArray(np.arange(9.0).reshape(3, 3), {"lon": [0, 1, 2], "lat": [50, 51, 52]}, ("lon", "lat"))
+    drawn = [plot.field(ax, v.lon, v.lat, v).get_array() for v in (values, values.transpose("lat", "lon"))]
+    assert np.array_equal(*drawn) and np.array_equal(drawn[0].ravel()[:3], [0, 3, 6])
+
+
+@pytest.mark.parametrize("lon", [np.r_[350:360, 0:10], np.r_[170:181, -179:-169]])
+def test_grids_whose_longitudes_begin_anew_are_regions(lon):
+    """Two cells once covered the rest of the globe."""
+    values = np.arange(float(len(lon)))[None] * np.ones((4, 1))
+    figure = plot.mean_and_std(lon, np.arange(4.0), values, values, coords="latlon")
+    for ax in figure.axes[:2]:
+        low, high = ax.get_xlim()
+        assert high - low == pytest.approx(len(lon)) and low == lon[0] - 0.5
+        assert np.array_equal(ax.collections[0].get_array().ravel()[: len(lon)], values[0])
 
 
 def test_field_sorts_its_axes(ax):

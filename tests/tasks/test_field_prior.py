@@ -1,5 +1,7 @@
 """Random fields against the covariance they promise, and pictures of them."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -108,3 +110,10 @@ def test_clear_errors(pictures):
         FieldPrior(8)
     with pytest.raises(ValueError, match="shorter side of the pictures, 12; got 13"):
         MovedGapsTask(pictures.y, pictures.seen, 13)
+
+
+def test_pictures_and_what_is_seen_of_them_belong_together(rng):
+    y, seen = rng.normal(size=(2, 6, 6, 1)).astype(np.float32), np.ones((2, 6, 6), bool)
+    assert jax.vmap(MovedGapsTask(y, seen, 3).sample)(jr.split(jr.key(0), 4)).y.shape == (4, 3, 3, 1)
+    with pytest.raises(ValueError, match=r"`y` and `seen` must be \[pictures rows columns dy\]"):
+        inspect.unwrap(MovedGapsTask)(y[:, :4], seen, 3)

@@ -15,7 +15,7 @@ import tinygp
 from laws import TINY, normal
 
 import npax
-from npax.tasks import GPPosteriorTask, GPTask, Matern32Prior, PeriodicPrior, RBFPrior
+from npax.tasks import GPPosteriorTask, GPTask, Matern32Prior, PeriodicPrior, RBFPrior, ScaledRBFPrior
 from npax.tasks.gp_kernels import AbstractKernelPrior, matern32, periodic, rbf
 
 
@@ -213,6 +213,12 @@ def test_same_key_same_task_and_other_key_other_task():
 def test_bad_arguments_are_named(arguments, name):
     with pytest.raises(ValueError, match=name):
         GPTask(RBFPrior(), **arguments)
+
+
+@pytest.mark.parametrize("wrong", [{"scale": (0.6, 0.1)}, {"amplitude": (0.0, 1.0)}])
+def test_ranges_go_upwards_from_above_zero(wrong):
+    with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be .low, high. with 0 < low <= high"):
+        ScaledRBFPrior(**wrong)
 
 
 def test_the_name_of_a_kernel_is_none():

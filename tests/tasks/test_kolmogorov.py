@@ -117,6 +117,8 @@ def test_bad_arguments_are_named(flow):
     for wrong in (flow[..., 0], flow[..., :5, :], np.zeros((2, 7, 32, 32, 3))):
         with pytest.raises(ValueError, match=r"`velocity`.*\[trajectories time n n 2\], got \(2, 7, "):
             KolmogorovTask(wrong, crop=5)
+    with pytest.raises(ValueError, match=r"`points` must be from 1 to the 8 nodes .* got 9"):
+        velocity_of(jax.numpy.zeros((8, 8)), points=9)
     with pytest.raises(ValueError, match="high=500"):
         KolmogorovTask(flow, crop=5)
 

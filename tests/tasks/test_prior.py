@@ -12,7 +12,7 @@ import scipy.stats
 from laws import normal
 from tinygp import kernels
 
-from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior
+from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior, designs
 from npax.tasks.designs import _lattice, draw_places
 from npax.tasks.posterior import draw_and_condition
 from npax.tasks.prior import LONGEST, SHORTEST, Component, Field, _shortest, draw_component, draw_noise
@@ -344,11 +344,52 @@ def test_targets_may_lie_on_nodes_that_are_not_seen(lattices):
 
 @pytest.mark.parametrize(
     "sizes, message",
-    [((8, 8, 20), "low <= nc"), ((8, 0), "`nt` must be a whole number"), ((8, 8, -1), "`low` must be a whole number")],
+    [
+        ((8, 8, 20), "low <= nc"),
+        ((8, 0), "`nt` must be a whole number"),
+        ((0, 8), "`nc` must be a whole number, at least 1"),
+        ((8, 8, -1), "`low` must be a whole number"),
+    ],
 )
 def test_sizes_that_cannot_be_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):
         GPPrior(*sizes)
+
+
+def test_the_box_tells_nothing_of_the_points_in_it(monkeypatch):
+    """Sizes and points once shared their random bits: narrow boxes had their clusters on one side."""
+    used, part = {"box": set(), "points": set()}, None
+
+    def noting(draw):
+        def noted(key, *args, **options):
+            if part:
+                used[part].add(tuple(np.asarray(jr.key_data(key)).tolist()))
+            return draw(key, *args, **options)
+
+        return noted
+
+    def inside(name, function):
+        def called(*args):
+            nonlocal part
+            part = name
+            found = function(*args)
+            part = None
+            return found
+
+        return called
+
+    for name in ("uniform", "bernoulli", "normal", "randint"):
+        monkeypatch.setattr(jax.random, name, noting(getattr(jax.random, name)))
+    monkeypatch.setattr(designs, "_draw_sides", inside("box", designs._draw_sides))
+    monkeypatch.setattr(designs, "_draw_design", inside("points", designs._draw_design))
+    with jax.disable_jit():
+        draw_places(jr.key(0), jnp.array(2), jnp.ones(5, bool), 3)
+    assert len(used["box"]) == 3 and len(used["points"]) > 3 and not used["box"] & used["points"]
+
+
+def test_more_than_three_coordinates_are_refused():
+    with pytest.raises(ValueError, match="`tasks` must have at most 3 coordinates, got 4"):
+        jax.eval_shape(AsPrior(GPPosteriorTask(RBFPrior(), dx=4, nc=3, nt=2)).sample, jr.key(0))
 
 
 def test_noise_is_often_as_strong_as_the_field():

@@ -1,5 +1,7 @@
 """How observations become tasks."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -54,4 +56,6 @@ def test_without_points_there_is_an_empty_task():
 def test_impossible_sizes_are_refused(sizes):
     with pytest.raises(ValueError, match=r"low|nt"):
         check_sizes(*sizes, 8)
+    with pytest.raises(ValueError, match="`high` must be a whole number"):
+        inspect.unwrap(check_sizes)(0, 5.5, None, 8)
     assert check_sizes(2, 4, None, 8) == 6

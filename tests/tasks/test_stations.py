@@ -216,6 +216,8 @@ def test_few_stations_give_small_contexts(rng):
 
 
 def test_bad_arguments_are_named(tmp_path, rng):
+    with pytest.raises(TypeError, match=r"`valid` must be of True and False, got .*: write `valid != 0`"):
+        StationTask(np.zeros((1, 4, 1)), np.zeros((1, 4, 1)), np.full((1, 4), 255, np.uint8), high=2)
     with pytest.raises(FileNotFoundError, match="no 'nowhere'"):
         from_directory("nowhere", x=["x"], y="y")
     with pytest.raises(FileNotFoundError, match=r"holds none of \.csv"):

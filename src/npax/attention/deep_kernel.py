@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arguments import whole_number
 from ..blocks.mlp import MLP, LayerNorm
 from .linear import read, totals
 from .rotary import RotaryCoordinates
@@ -54,10 +55,7 @@ class DeepKernelAttention(AbstractTokenAttention):
         rotary: RotaryCoordinates | None = None,
         key: PRNGKeyArray,
     ):
-        if min(size, dx, features, hidden) < 1:
-            raise ValueError(
-                f"`size`, `dx`, `features` and `hidden` must be at least 1, got {size}, {dx}, {features} and {hidden}."
-            )
+        whole_number(1, size=size, dx=dx, features=features, hidden=hidden)
         phi_key, psi_key = jr.split(key)
         self.phi = MLP([size + (dx if rotary is None else 0), hidden, features], key=phi_key)
         self.psi = MLP([size, hidden, size], key=psi_key)

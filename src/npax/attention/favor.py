@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arguments import whole_number
 from ._base import AbstractAttention
 from .dense import hide, widened
 from .linear import Totals, read, totals
@@ -48,8 +49,7 @@ class FavorAttention(AbstractAttention):
     def __init__(
         self, head_size: int, *, features: int = 64, rotary: RotaryCoordinates | None = None, key: PRNGKeyArray
     ):
-        if head_size < 1 or features < 1:
-            raise ValueError(f"`head_size` and `features` must be at least 1, got {head_size} and {features}.")
+        whole_number(1, head_size=head_size, features=features)
         self.projection = _orthogonal(key, features, head_size)
         self.rotary = rotary
 

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from ..turns import in_turns
+from ..wide import wide
 from .dense import hide, softmax
 
 FEW = 40
@@ -96,5 +97,5 @@ def _all_pairs(operands, mask):
     if phi is None:
         return out, xq
     pull = phi(jnp.moveaxis(weights, 0, 2).reshape(nq * nk, heads)).reshape(nq, nk, 1)
-    step = jnp.sum(jnp.where(mask[None, :, None], away * pull, 0.0), axis=1)
-    return out, xq + step / jnp.maximum(jnp.sum(mask.astype(xq.dtype)), 1.0)
+    step = jnp.sum(jnp.where(mask[None, :, None], away * pull, 0.0).astype(wide(xq.dtype)), axis=1)
+    return out, xq + (step / jnp.maximum(jnp.sum(mask.astype(step.dtype)), 1.0)).astype(xq.dtype)

@@ -1,6 +1,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
+from ..arguments import whole_number
 from ._base import AbstractBias, check_columns
 
 
@@ -13,6 +14,9 @@ class CausalBias(AbstractBias):
 
     heads: int = eqx.field(static=True)
     column: int = eqx.field(static=True, default=-1)
+
+    def __check_init__(self):
+        whole_number(1, heads=self.heads)
 
     def __call__(self, xq, xk):
         check_columns([self.column], xq.shape[1])

@@ -25,6 +25,10 @@ def squared_distance(xq: Float[Array, "nq dx"], xk: Float[Array, "nk dx"]) -> Fl
 
 def distance(xq: Float[Array, "nq dx"], xk: Float[Array, "nk dx"]) -> Float[Array, "nq nk"]:
     r"""$\lVert x_q - x_k \rVert$ for every pair; its gradient at coinciding points is zero, not NaN."""
-    r2 = squared_distance(xq, xk)
-    apart = r2 > 0
-    return jnp.where(apart, jnp.sqrt(jnp.where(apart, r2, 1.0)), 0.0)
+    return root(squared_distance(xq, xk))
+
+
+def root(squared: Float[Array, "*n"]) -> Float[Array, "*n"]:
+    """The square root; its gradient at zero is zero, not infinite."""
+    apart = squared != 0  # a NaN is
+    return jnp.where(apart, jnp.sqrt(jnp.where(apart, squared, 1.0)), 0.0)

@@ -9,7 +9,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
-from ..arguments import instance
+from ..arguments import instance, whole_number
 from ..attention.scan import ScanAttention
 from .cross_attention import AbstractCrossAttention, DotProductAttention, MultiHeadAttention
 from .masked import masked_mean
@@ -28,11 +28,10 @@ class PointEncoder(eqx.Module):
     def __init__(
         self, dx: int, dy: int, hidden: tuple[int, ...], size: int, *, layers: int, heads: int, key: PRNGKeyArray
     ):
-        if layers < 0 or (layers and size % heads):
-            raise ValueError(
-                "`layers` must be at least 0 and `heads` divide `size`, "
-                f"got layers={layers}, heads={heads}, size={size}."
-            )
+        whole_number(0, layers=layers)
+        whole_number(1, heads=heads)
+        if layers and size % heads:
+            raise ValueError(f"`heads` must divide `size` where there are layers, got heads={heads}, size={size}.")
         e_key, s_key = jr.split(key)
         self.dx = dx
         self.embed = MLP([dx + dy, *hidden, size], activation=ReLU(), locations=slice(0, dx), key=e_key)

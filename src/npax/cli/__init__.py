@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from ._process import INTERRUPTED, ask_for_large_pages, leave_at_once, prepare
+from .average import average
 from .bench import bench
 from .demo import demo
 from .fill import fill
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command(cls=SeveralValues)(predict)
+app.command(cls=SeveralValues)(average)
 app.command()(fill)
 app.command(cls=NamesInHelp)(train)
 app.command()(models)

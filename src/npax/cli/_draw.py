@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ..data import is_land
 from ..files import replaced
@@ -20,12 +21,13 @@ def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
         raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
 
 
-def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, path: Path) -> None:
-    """A curve, a pair of maps or a pair of maps of points, as suits the coordinates `x` of a prediction."""
+def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, path: Path, name: str) -> None:
+    """A curve, a pair of maps or a pair of maps of points, as suits the coordinates `x` of a prediction; `name`: what
+    `y` is of, in words."""
     gridded = hasattr(prediction, "data_vars") and all(name in prediction[f"{y}_mean"].dims for name in x)
     if len(x) == 2 and gridded:
         seen = table[np.isfinite(table[y])]
-        return draw_grid(prediction, (x[0], x[1]), y, coords, path, (seen[x[0]], seen[x[1]]))
+        return draw_grid(prediction, (x[0], x[1]), y, coords, path, (seen[x[0]], seen[x[1]]), name)
     from matplotlib.figure import Figure
 
     from ..plot import posterior, scattered
@@ -37,11 +39,12 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
         figure = Figure(figsize=(8, 4), layout="constrained")
         ax = figure.subplots()
         posterior(ax, places[0], mean, std, context=(table[x[0]], table[y]))
-        ax.set(xlabel=x[0], ylabel=f"{y} ({units})" if units else y)
+        ax.set(xlabel=x[0], ylabel=f"{name} ({units})" if units else name)
     else:
         across, down, mean, std = (np.ravel(a) for a in (*places, mean, std))
-        style = {"coords": coords, "title": y, "name": y, "units": units, "axes": (x[0], x[1])}
-        figure = scattered(across, down, mean, std, **style)
+        style = {"coords": coords, "title": name, "name": name, "units": units, "axes": (x[0], x[1])}
+        there = ~(pd.isna(across) | pd.isna(down))  # of swaths, what has a place
+        figure = scattered(across[there], down[there], mean[there], std[there], **style)
     _save(figure, path)
 
 
@@ -52,14 +55,16 @@ def _broadcast(prediction, name, y):
     return np.asarray(prediction[name].broadcast_like(prediction[f"{y}_mean"]).transpose(*prediction[f"{y}_mean"].dims))
 
 
-def draw_grid(prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path, observed: tuple[Any, Any]) -> None:
+def draw_grid(
+    prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path, observed: tuple[Any, Any], name: str
+) -> None:
     """Mean and standard deviation on a grid, side by side; the first of the dimensions `x` goes across. `observed`:
-    where, `[n]` and `[n]`; if that is the ocean, land is drawn over the field."""
+    where, `[n]` and `[n]`; if that is the ocean, land is drawn over the field. `name`: what `y` is of, in words."""
     from ..plot import mean_and_std
 
     mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
-    across, down = (places(prediction, name) for name in x)
-    style = {"coords": coords, "title": y, "name": y, "units": _units(prediction, y), "axes": x}
+    across, down = (places(prediction, axis) for axis in x)
+    style = {"coords": coords, "title": name, "name": name, "units": _units(prediction, y), "axes": x}
     style["land"] = coords == "latlon" and _at_sea(*observed)
     _save(mean_and_std(across, down, mean, std, **style), path)
 

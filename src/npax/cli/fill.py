@@ -5,7 +5,7 @@ import numpy as np
 import typer
 
 from ._process import check_output, clear_errors, err, out
-from .predict import Coords, Noise
+from .options import Coords, Noise
 
 
 def fill(
@@ -90,7 +90,7 @@ def fill(
             first = _first(filled[f"{y}_mean"], (down, across))
             rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())
             observed = places(filled, across)[columns], places(filled, down)[rows]
-            draw_grid(filled.isel(first), (across, down), y, coords.value, plot, observed)
+            draw_grid(filled.isel(first), (across, down), y, coords.value, plot, observed, y)
             out.print(f"picture: {plot}{_which(filled, first)}")
         err.print(f"{int(seen.sum()):,} of {seen.size:,} pixels were seen.")
 

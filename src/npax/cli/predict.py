@@ -1,69 +1,21 @@
-import enum
 from pathlib import Path
 from typing import Annotated, cast
 
 import numpy as np
 import typer
 
-from ._process import INTERRUPTED, check_output, clear_errors, err, out
-
-
-class Coords(enum.StrEnum):
-    planar = "planar"
-    isotropic = "isotropic"
-    latlon = "latlon"
-
-
-class Strategy(enum.StrEnum):
-    auto = "auto"
-    exact = "exact"
-    tiled = "tiled"
-
-
-class Counts(enum.StrEnum):
-    poisson = "poisson"
-    binomial = "binomial"
-
-
-Noise = Annotated[bool, typer.Option(help="Standard deviation of a new observation, or of the noiseless function.")]
+from . import options as of
+from ._process import INTERRUPTED, check_output, clear_errors, out
 
 
 def predict(
-    observations: Annotated[
-        Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet, .nc or .zarr.", show_default=False)
-    ],
-    x: Annotated[
-        list[str],
-        typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False),
-    ],
-    y: Annotated[str, typer.Option(help="The column of the values.", show_default=False)],
-    covariates: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Columns that tell something of the values beside the places, such as an elevation; of --at, too.",
-            metavar="COLUMN...",
-            show_default=False,
-        ),
-    ] = None,
-    error: Annotated[
-        str | None,
-        typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
-    ] = None,
-    counts: Annotated[
-        Counts | None,
-        typer.Option(
-            help="The values are counts: of events, or of positives among those who were tested. Writes rates.",
-            show_default=False,
-        ),
-    ] = None,
-    exposure: Annotated[
-        str | None,
-        typer.Option(
-            help="The column of what counts are of: people, years, expected cases, how many were tested.",
-            metavar="COLUMN",
-            show_default=False,
-        ),
-    ] = None,
+    observations: of.Observations,
+    x: of.X,
+    y: of.Y,
+    covariates: of.Covariates = None,
+    error: of.Error = None,
+    counts: of.OfCounts = None,
+    exposure: of.Exposure = None,
     at: Annotated[
         Path | None,
         typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False),
@@ -87,24 +39,11 @@ def predict(
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="A picture: .png, .pdf, .svg.", show_default=False)] = None,
-    coords: Annotated[
-        Coords,
-        typer.Option(
-            help="What the coordinates are: of units of their own, of one unit, or longitude and latitude in degrees, "
-            "and others after them."
-        ),
-    ] = Coords.planar,
-    model: Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")] = "gp-universal",
-    finetune: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="STEPS", help="Adapt the model to the observations first, from about 1,000 on; 200 is good."
-        ),
-    ] = 0,
-    strategy: Annotated[
-        Strategy, typer.Option(help="Every place sees all observations, or those around it; auto: by number and noise.")
-    ] = Strategy.auto,
-    noise: Noise = True,
+    coords: of.OfCoords = of.Coords.planar,
+    model: of.Model = "gp-universal",
+    finetune: of.Finetune = 0,
+    strategy: of.OfStrategy = of.Strategy.auto,
+    noise: of.Noise = True,
 ) -> None:
     """Predict values and their uncertainty anywhere, from a table of observations.
 
@@ -151,8 +90,7 @@ def predict(
         beside = list(covariates or [])
         if beside and at is None:
             raise ValueError("--covariates must be known where values are predicted: give these places by --at FILE.")
-        if exposure is not None and counts is None:
-            raise ValueError("--exposure is of counts: say which, --counts poisson or --counts binomial.")
+        of.check_exposure(counts, exposure)
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet, .zarr), --plot PICTURE or both.")
         if output is not None:
@@ -163,13 +101,10 @@ def predict(
             check_output(path, observations, at)
         if output is not None:
             tables.check_names([*x, y], output)
-        if coords is Coords.latlon:
+        if coords is of.Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
-        given = tables.read(observations)
-        observed = tables.with_dates(given, dated)
-        others = [name for name in (error, exposure) if name is not None]
-        tables.check_columns(observed, [*x, *beside, y, *others], observations, dated=dated)
+        given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         wanted = None
@@ -177,19 +112,16 @@ def predict(
             most = np.inf if store else MOST_CELLS
             target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
-            wanted = tables.read(at)
-            target = tables.with_dates(wanted, dated)
-            tables.check_columns(target, [*x, *beside], at, dated=dated)
-            tables.check_zones(given, wanted, dated)
+            wanted, target = of.read_places(at, [*x, *beside], dated, given)
             if output is not None:
                 tables.check_names(target, output)
                 tables.check_kinds(target, output)
 
         from ..estimators import interpolate
 
-        options = {"coords": coords.value, "model": model, "finetune": finetune, "strategy": strategy.value}
-        options |= {"covariates": beside, "error": error, "include_noise": noise, "progress": err.is_terminal}
-        options |= {"counts": None if counts is None else _of(counts), "exposure": exposure}
+        options = of.library_options(coords, model, finetune, strategy)
+        options |= {"covariates": beside, "error": error, "include_noise": noise}
+        options |= {"counts": of.kind_of(counts), "exposure": exposure}
         try:
             if store is not None:
                 prediction = interpolate(
@@ -211,17 +143,24 @@ def predict(
                 tables.write(prediction.assign(**own), output)
             out.print(f"prediction: {output}")
         if plot is not None:
-            draw(_thinned(prediction), table, x, y, coords.value, plot)
+            seen, name = table, y
+            if counts is not None:
+                seen, name = _rates(observed, x, y, exposure), f"rate of {y}"
+            draw(_thinned(prediction), seen, x, y, coords.value, plot, name)
             out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # that of a store may be too large
             scored = Scored(y, error, noise, options["counts"], exposure)
             print_scores(scored, prediction, target, table)
 
 
-def _of(counts):
-    from .. import counts as kinds
+def _rates(observed, x, y, exposure):
+    """Counts as the rates that are predicted: of one unit of exposure."""
+    from .tables import as_table
 
-    return {Counts.poisson: kinds.Poisson, Counts.binomial: kinds.Binomial}[counts]()
+    if exposure is None:
+        return as_table(observed, [*x, y])
+    table = as_table(observed, [*x, y, exposure])
+    return table.assign(**{y: table[y] / table[exposure].where(table[exposure] > 0)})
 
 
 def _strategy(prediction, y):

@@ -2,10 +2,11 @@ from typer.core import TyperCommand
 
 
 class SeveralValues(TyperCommand):
-    """A command whose `--x`, `--covariates` and `--resolution` take several values: `--x a b`, or `--x a --x b`."""
+    """A command whose `--x`, `--covariates`, `--by` and `--resolution` take several values: `--x a b`, or
+    `--x a --x b`."""
 
     def parse_args(self, ctx, args):
-        for option in ("--x", "--covariates", "--resolution"):
+        for option in ("--x", "--covariates", "--by", "--resolution"):
             args = repeat_option(list(args), option)
         return TyperCommand.parse_args(self, ctx, args)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from ..data.tables import (
     as_table as as_table,
     check_columns as check_columns,
+    check_there as check_there,
     checked_suffix as checked_suffix,
     ending as ending,
     of_numbers as of_numbers,
@@ -77,6 +78,14 @@ def write(prediction: pd.DataFrame | xr.Dataset, path: Path) -> None:
         raise FileExistsError(f"'{path}' is there already: delete it, or choose another name.")
     with replaced(path) as partial:
         _write(prediction, partial)
+
+
+def of_regions(found: pd.DataFrame | xr.Dataset, by: Sequence[str]) -> pd.DataFrame:
+    """Averages of regions as a table with their names as columns, without combinations that are no region."""
+    if isinstance(found, pd.DataFrame):
+        return found.reset_index() if by else found
+    rows = found.to_dataframe().reset_index() if by else found.expand_dims("row").to_dataframe()
+    return rows.dropna(subset=[*found.data_vars]).filter([*by, *found.data_vars])
 
 
 def _write(prediction, path):

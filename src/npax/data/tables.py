@@ -158,12 +158,10 @@ def check_columns(
     `dated`: those that may hold dates and durations."""
     if isinstance(table, pd.DataFrame) and len(table) == 0:
         raise ValueError(f"'{path}' has no rows.")
-    present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
     from ..estimators.dates import refuse_dates
 
     for name in names:
-        if name not in present:
-            raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
+        check_there(table, [name], path)
         if not of_numbers(table[name]) and not (name in dated and _of_dates(table[name])):
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             dates = "Dates are written 2020-01-31 or 2020-01-31T12:00. " if name in dated else ""
@@ -172,6 +170,14 @@ def check_columns(
                 f"Column '{name}' of '{path}' is {wrong or f'not of numbers; {_first_text(table[name])}'}"
                 f"{dates}Correct the file, or choose another column."
             )
+
+
+def check_there(table: pd.DataFrame | xr.Dataset, names: Sequence[str], path: Path) -> None:
+    """**Raises** `ValueError` where a column is missing."""
+    present = [str(name) for name in (table.columns if isinstance(table, pd.DataFrame) else table.variables)]
+    for name in names:
+        if name not in present:
+            raise ValueError(f"'{path}' has no column '{name}'; it has: {', '.join(present)}.")
 
 
 def of_numbers(values: Any) -> bool:

@@ -1,5 +1,6 @@
 """Estimators: what users of scikit-learn, pandas and xarray expect."""
 
+from .average import average as average
 from .counts import CountRegressor as CountRegressor
 from .degrees import PlanarDegrees as PlanarDegrees
 from .extrapolation import Extrapolation as Extrapolation

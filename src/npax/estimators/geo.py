@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils import check_array
 
-from ..arguments import instance, true_or_false
-from ..arrays import with_nan
+from ..arguments import true_or_false
 from ..counts import AbstractCounts
 from ..files import is_remote
 from ..training import AbstractGaps
-from .counts import CountRegressor, refuse_impossible
-from .dates import (
-    in_days,
-    refuse_dates,
-    refuse_other_kinds_of_time,
-    scaled_by_themselves,
-    start_of,
-    warn_of_numbers_like_dates,
-)
-from .degrees import refuse_latitude_first, warn_of_degrees
-from .grid import Grid, moment_attributes, refuse_taken, require
-from .known_errors import refuse_no_errors
+from .by_name import ByName, Names
+from .counts import CountRegressor
+from .grid import moment_attributes, refuse_taken
 from .likelihood import warn_of_noise
-from .missing import refuse_missing
 from .moments import complete, lazy_moments, moments_at, of_rates
-from .sklearn import NeuralProcessRegressor
-from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,36 +106,15 @@ def interpolate(
     than this very prediction.
     """
     true_or_false(include_noise=include_noise)
-    x = _listed(x)
-    if is_lazy_table(target):
-        raise TypeError(
-            "`target` must be in memory where it is a table, got a dask DataFrame: pass `target.compute()`. "
-            "Of xarray's kinds lazy ones are answered lazily."
-        )
-    for where, given in (("observations", observations), ("target", target)):
-        refuse_levels_of_columns(given, where)
-    if coords == "latlon":
-        refuse_latitude_first(x)
-    ys = _names(y, observations, x)
-    if hasattr(error, "shape") or isinstance(error, float):
-        raise TypeError(
-            "`error` is a name here: add the standard errors to `observations`, and give their column's name."
-        )
-    errors, covariates = ([] if names is None else _listed(names) for names in (error, covariates))
-    _check_names(x, ys, errors, covariates)
-    columns = [*x, *covariates]
+    names = Names.of(observations, x, y, covariates, error, exposure)
+    ys = names.ys
     store = None if store is None else _folder(store)
-    if store is not None and any("/" in str(name) for name in (*columns, *ys)):
+    if store is not None and any("/" in str(name) for name in (*names.columns, *ys)):
         raise ValueError(
-            f"A store takes no names with '/', which divides its groups; got {[*columns, *ys]}: rename them."
+            f"A store takes no names with '/', which divides its groups; got {[*names.columns, *ys]}: rename them."
         )
-    beside = [*errors, *_exposures(exposure, counts, columns, ys, errors, finetune)]
-    reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
-    dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
-    table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
-    refuse_other_kinds_of_time(dated, table, _of_target(target, x))
-    starts = [start_of(table[name]) if name in dated else None for name in columns]
-    grid = None if is_table(target) else Grid.of(target, columns, starts)
+    given = ByName.of(observations, target, names, counts=counts, coords=coords, finetune=finetune, **options)
+    grid = given.grid
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
@@ -157,46 +122,16 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    table = _in_days(table, columns, starts)
-    places, values = _columns(table, columns, "observations"), _columns(table, ys, "observations")
-    of_each = _columns(table, [exposure], "observations")[:, 0] if exposure is not None else np.ones(len(values))
-    if counts is not None:
-        refuse_impossible(counts, values[:, 0], of_each)
-    there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # in swaths nothing is where no place is
-    if not is_table(observations) and reg.on_missing == "drop":
-        there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
-    places, values = places[there], values[there]
-    known = _columns(table, errors, "observations")[there] if errors else None
-    if known is not None:
-        refuse_no_errors(known, values, errors, table.index[there])
-    if not len(places):
-        raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
-    refuse_missing(places, columns, "`observations`")
-    if coords != "latlon":
-        warn_of_degrees(x, places)
-    first = 2 if coords == "latlon" else 0
-    warn_of_numbers_like_dates(x[first:], places[:, first : len(x)])
-    wanted = None
-    if grid is None:  # before `fit`, which may take long
-        asked = with_levels(target, columns)
-        require(asked.columns, columns, "target")
-        wanted = _places(_in_days(asked, columns, starts), columns, "target")
-    if counts is None:
-        request = reg.fit(places, values, error=known, finetune=finetune, gaps=gaps)._request()
-    else:
-        of_counts = CountRegressor(counts, reg).fit(places, values[:, 0], exposure=of_each[there])
-        reg, request = of_counts.regressor_, of_counts._request()
-        attributes = {
-            name: {"long_name": f"the rate of {given.get('long_name', name)}"} for name, given in attributes.items()
-        }
-    reg._names = columns
+    fitted = given.fit(finetune, gaps)
+    reg = fitted.regressor_ if isinstance(fitted, CountRegressor) else fitted
     if grid is None:
-        return _at_points(reg, target, wanted, ys, include_noise, counts)
+        return _at_points(reg, target, given.wanted, ys, include_noise, counts)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
         reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
-    return _on_grid(reg, grid, ys, attributes, include_noise, counts, store, (*request, include_noise))
+    request = (*fitted._request(), include_noise)
+    return _on_grid(reg, grid, ys, given.attributes, include_noise, counts, store, request)
 
 
 def _folder(store):
@@ -209,70 +144,6 @@ def _folder(store):
             "is chunked by dask, and write the result by its own `.to_zarr(...)`."
         )
     return Path(store).expanduser()
-
-
-def _check_names(x, ys, errors, covariates):
-    for argument, names in (("x", x), ("y", ys)):
-        if not names:
-            raise ValueError(f"`{argument}` must name at least one column, got {names}.")
-    if len({*x, *ys, *covariates}) < len(x) + len(ys) + len(covariates):
-        beside = f", covariates={covariates}" if covariates else ""
-        raise ValueError(f"`x`, `y` and `covariates` must name every column once, got x={x}, y={ys}{beside}.")
-    if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys, *covariates}):
-        raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of the others; got {errors}.")
-
-
-def _exposures(exposure, counts, x, ys, errors, finetune):
-    """The name of exposures, if any. **Raises** `ValueError` for what does not go with counts, or only with these."""
-    if counts is None:
-        if exposure is not None:
-            raise ValueError("`exposure` is of counts: say which, `counts=npax.counts.Poisson()` or `Binomial()`.")
-        return []
-    instance(AbstractCounts, counts=counts)
-    if errors or finetune or len(ys) > 1:
-        raise ValueError(
-            "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune`; got "
-            f"y={ys}, error={errors}, finetune={finetune}."
-        )
-    if hasattr(exposure, "shape") or isinstance(exposure, float | list):
-        raise TypeError("`exposure` is one name here: add exposures to `observations`, and give their column's name.")
-    if exposure in (*x, *ys):
-        raise ValueError(f"`exposure` must name a column of its own, got {exposure!r}, which is among `x` or `y`.")
-    return [] if exposure is None else [exposure]
-
-
-def _names(y, observations, x):
-    if y is not None:
-        return _listed(y)
-    if hasattr(observations, "to_dataset"):
-        return [observations.name or ("value" if "y" in x else "y")]
-    if not is_table(observations):
-        refuse_other_kinds(observations)
-    raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
-
-
-def _listed(names):
-    """Names as a list; a text or a number is one name."""
-    return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
-
-
-def _of_target(target, x):
-    """What holds the coordinates of a target, by name; nothing where it is of no kind that has names."""
-    if is_table(target):
-        return with_levels(target, x)
-    named = getattr(target, "variables", getattr(target, "coords", target))
-    return named if isinstance(named, Mapping) else {}
-
-
-def _in_days(table, x, starts):
-    """A table whose dates and durations are numbers."""
-    numbers = {name: in_days(table[name], start) for name, start in zip(x, starts, strict=True) if start is not None}
-    if not numbers:
-        return table
-    table = table.copy(deep=False)
-    for name, column in numbers.items():
-        table[name] = column
-    return table
 
 
 def _at_points(reg, target, places, ys, include_noise, counts):
@@ -313,34 +184,3 @@ def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]
     for kind, also in (("mean", {"strategy": strategy}), ("std", {})):
         for name in ys:
             yield f"{name}_{kind}", {**moment_attributes(kind, name, attributes.get(name, {})), **also}
-
-
-def _places(table, x, where):
-    places = _columns(table, x, where)
-    refuse_missing(places, x, f"`{where}`")
-    return places
-
-
-def _columns(table, names, where):
-    """`[n d]`, what is missing NaN. **Raises** `ValueError` naming a column that is not there or not of numbers."""
-    require(table.columns, names, where)
-    twice = [name for name in names if np.ndim(table[name]) > 1]
-    if twice:
-        raise ValueError(f"`{where}` has several columns that are named {', '.join(map(repr, twice))}: rename them.")
-    refuse_dates(((name, table[name]) for name in names), f"`{where}`")
-    rules: dict[str, Any] = {
-        "dtype": "float64",
-        "ensure_2d": False,
-        "ensure_all_finite": False,
-        "ensure_min_samples": 0,
-    }
-    columns = []
-    for name in names:
-        try:
-            columns.append(check_array(with_nan(table[name]), **rules))
-        except ValueError as error:
-            raise ValueError(
-                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
-                "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
-            ) from error
-    return np.stack(columns, axis=1)

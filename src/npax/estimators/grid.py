@@ -131,7 +131,12 @@ def points(axes: Sequence[xr.Variable], dims: Sequence[Hashable]) -> np.ndarray:
     """Coordinates broadcast against each other: `[n d]`, the last of the dimensions varying fastest."""
     sizes = {d: size for axis in axes for d, size in axis.sizes.items()}
     sizes = {d: sizes[d] for d in dims}
-    return np.stack([np.asarray(axis.set_dims(sizes).transpose(*dims)).ravel() for axis in axes], axis=1)
+    return np.stack([flat(axis, sizes) for axis in axes], axis=1)
+
+
+def flat(variable: xr.Variable, sizes: Mapping[Hashable, int]) -> np.ndarray:
+    """Its values at all places of a grid of these `sizes`, `[n]`, the last dimension varying fastest."""
+    return np.asarray(variable.set_dims(sizes).transpose(*sizes)).ravel()
 
 
 def require(there: Any, names: Sequence[Hashable], where: str) -> None:

@@ -45,8 +45,9 @@ class CoregionalisedGP(eqx.Module):
         self, xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"], xt: Float[Array, "nt dx"], mask: Bool[Array, " nc"]
     ) -> Posterior:
         """Mean and variance of the noiseless function at `xt`, and the log evidence of the context."""
+        xc, yc = (jnp.where(mask[:, None], a, 0.0) for a in (xc, yc))
         scale, noise = jnp.exp(self.log_scale), jnp.exp(self.log_noise)
-        turned = jnp.where(mask[:, None], yc, 0.0) @ self.rotation
+        turned = yc @ self.rotation
 
         def one(log_variance, y):
             return exact_posterior(jnp.exp(log_variance) * ExpSquared(), noise, xc / scale, y, xt / scale, mask)

@@ -108,11 +108,12 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     whole_number(1, n_samples=n)
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
-        rest = joint_samples(predictor.field, places, n, key, include_noise=include_noise)
+        of_field, of_slopes = jr.split(key)
+        rest = joint_samples(predictor.field, places, n, of_field, include_noise=include_noise)
         middle = predictor.field(places).mean
         rest = middle + predictor.drift.widened * (rest - middle)
         doubt = predictor.doubt(x) * predictor.drift.unit
-        slopes = np.asarray(jr.normal(jr.fold_in(key, 2), (n, *doubt.shape[1:])), np.float64)
+        slopes = np.asarray(jr.normal(of_slopes, (n, *doubt.shape[1:])), np.float64)
         return rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
     if isinstance(predictor, ByColumn):
         each = zip(predictor.each, jr.split(key, len(predictor.each)), strict=True)
@@ -131,7 +132,7 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
         return prediction.mean + np.einsum("ijc,sjc->sic", _root(cov), normal) * unit
     xt = to_model(predictor.model, predictor.frame(predictor.coordinates.positions(x)))
     columns = []
-    keys = jr.split(key, len(predictor.contexts))
+    *keys, of_noise = jr.split(key, len(predictor.contexts) + 1)
     for column_key, context in zip(keys, predictor.contexts, strict=True):
         xc, yc, _, error = context.seen
         xc, yc, error = (None if a is None else a[context.mask] for a in (xc, yc, error))
@@ -145,7 +146,7 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     samples = np.concatenate(columns, axis=-1)
     if predictor.noise is None or not include_noise:
         return samples
-    return samples + predictor.noise(x) * np.asarray(jr.normal(jr.fold_in(key, len(keys)), samples.shape), np.float64)
+    return samples + predictor.noise(x) * np.asarray(jr.normal(of_noise, samples.shape), np.float64)
 
 
 def _drawn_in_views(model, xc, yc, xt, n, key, **options):

@@ -7,6 +7,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Float
 from numpyro.distributions import constraints
 
+from ..arguments import whole_number
 from ._base import AbstractLikelihood
 
 
@@ -68,8 +69,7 @@ class Categorical(AbstractLikelihood):
     dy: int = eqx.field(static=True)
 
     def __check_init__(self):
-        if self.dy < 2:
-            raise ValueError(f"`dy` is the number of classes and must be at least 2, got {self.dy}.")
+        whole_number(2, dy=self.dy)
 
     @property
     def size(self):

@@ -1,5 +1,6 @@
 from numpy.typing import ArrayLike
 
+from ._check import checked
 from .crps import crps
 from .errors import mae, rmse
 from .intervals import coverage, interval_score
@@ -11,6 +12,7 @@ def score_report(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> dict[str, flo
 
     **Shapes:** any, all the same. Each score is pooled over all values.
     """
+    y, mean, std = checked(y=y, mean=mean, std=std, positive=("std",))  # what is lazy is computed once
     return {
         "rmse": rmse(y, mean),
         "mae": mae(y, mean),

@@ -218,10 +218,17 @@ def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: st
             f"`y{of}` must have the shape [{len(x)}, {model.likelihood.dy}], a row for each of `x{of}` and the columns "
             f"that the model predicts; got {[*jnp.shape(y)]}."
         )
-    if mask is not None and jnp.shape(mask) != (len(x),):
+    check_mask(mask, x, of)
+
+
+def check_mask(mask: Any, x: Any, of: str) -> None:
+    """**Raises** `ValueError` for a mask that is not as long as `x`, `TypeError` for one of something else than
+    booleans."""
+    if mask is None:
+        return
+    if jnp.shape(mask) != (len(x),):
         raise ValueError(f"`mask` must have the shape [{len(x)}], as long as `x{of}`; got {[*jnp.shape(mask)]}.")
-    if mask is not None:
-        booleans(mask=mask)
+    booleans(mask=mask)
 
 
 def check_picture(model: AbstractNeuralProcess, y: Any, mask: Any) -> None:

@@ -8,7 +8,7 @@ from numpyro.distributions import Distribution
 
 from ..alone import compiled_alone
 from ..likelihoods import log_prob, mixture, noiseless
-from ._base import State, clean, places, whole_number
+from ._base import State, check_mask, clean, places, whole_number
 from ._joint import AbstractJointNeuralProcess
 
 SAMPLES = 16
@@ -56,6 +56,7 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         whole_number(1, n=n)
         latent_key, draw_key = jr.split(key)
+        check_mask(mask, xt, "t")
         if mask is not None:
             xt = jnp.where(jnp.asarray(mask)[:, None], xt, 0.0)
         each = self.predict_each(state, xt, key=latent_key, samples=n)

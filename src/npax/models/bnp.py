@@ -79,6 +79,7 @@ class BNP(AbstractLatentNeuralProcess):
         whole_number(1, dx=dx, dy=dy, size=size)
         widths(encoder=encoder, decoder=decoder)
         whole_number(1, decoder_layers=len(decoder))
+        self.likelihood = gaussian_unless(likelihood, dy)
         if likelihood is not None and not of_real_numbers(likelihood):
             raise ValueError(
                 "A bootstrapping neural process makes values of residuals, which may be any real numbers; those of "
@@ -87,7 +88,6 @@ class BNP(AbstractLatentNeuralProcess):
         e_key, f_key, s_key, a_key, d_key = jr.split(key, 5)
         points = PointEncoder(dx, dy, encoder, size, layers=layers, heads=heads, key=e_key)
         self.path = DeterministicPath(points, UniformAttention() if attention is None else attention)
-        self.likelihood = gaussian_unless(likelihood, dy)
         self.first = spread_over_locations(Linear(size + dx, decoder[0], key=f_key), slice(size, None), key=s_key)
         self.adapt = Linear(size, decoder[0], use_bias=False, key=a_key)
         self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), activated=True, key=d_key)

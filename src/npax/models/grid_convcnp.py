@@ -196,5 +196,5 @@ def _corners(at: Float[Array, "n dx"], side: tuple[int, ...], slack: float = 0.0
         node = low + jnp.array(corner, at.dtype)
         near = jnp.clip((1 - slack - jnp.abs(at - node)) / (1 - 2 * slack), 0.0, 1.0)
         weight = jnp.prod(near, axis=1)
-        weight = jnp.where(jnp.all((node >= 0) & (node <= last), axis=1), weight, 0.0)
+        weight = jnp.where(jnp.any((node < 0) | (node > last), axis=1), 0.0, weight)  # of no number: none
         yield tuple(jnp.clip(node, 0.0, last).astype(jnp.int32).T), weight

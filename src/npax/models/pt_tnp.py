@@ -76,9 +76,8 @@ class LBANP(AbstractConditionalNeuralProcess):
         hidden: int = 64,
         key: PRNGKeyArray,
     ):
-        whole_number(
-            1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
-        )
+        whole_number(1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks)
+        whole_number(1, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, u_key, r_key, m_key, a_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}
@@ -150,9 +149,8 @@ class PTTNP(AbstractConditionalNeuralProcess):
         hidden: int = 128,
         key: PRNGKeyArray,
     ):
-        whole_number(
-            1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, size=size, heads=heads, head_size=head_size
-        )
+        whole_number(1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks)
+        whole_number(1, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, u_key, r_key, w_key, h_key = jr.split(key, 5)
         attention = ScanAttention() if attention is None else attention
         shape = {"heads": heads, "head_size": head_size, "hidden": hidden, "attention": attention}

@@ -58,7 +58,8 @@ class TETNP(AbstractConditionalNeuralProcess):
         block: int = 2**11,
         key: PRNGKeyArray,
     ):
-        whole_number(1, dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, block=block)
+        whole_number(1, dx=dx, dy=dy, blocks=blocks, block=block)
+        whole_number(1, size=size, heads=heads, head_size=head_size, hidden=hidden)
         e_key, t_key, s_key, l_key, h_key, z_key = jr.split(key, 6)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)

@@ -9,7 +9,7 @@ from ..arguments import whole_number
 from ..bias import CausalBias
 from ..blocks import read_memories, write_memories, write_one_more
 from ..likelihoods import AbstractLikelihood, log_prob, noiseless
-from ._base import AbstractConditionalNeuralProcess, clean, context_features, places, target_features
+from ._base import AbstractConditionalNeuralProcess, check_mask, clean, context_features, places, target_features
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
 
@@ -70,6 +70,7 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def sample(self, state, xt, key, n=1, *, mask=None, include_noise=True):
         whole_number(1, n=n)
         (xc, yc, mask_c), xt = state[1], places(self, state, xt)
+        check_mask(mask, xt, "t")
         nt = xt.shape[0]
         if nt == 0:
             return jnp.zeros((n, 0, self.dy), yc.dtype)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from ..alone import compiled_alone
 from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
-from ..blocks import MLP, Linear, write_memories
+from ..blocks import MLP, Linear, masked_mean, write_memories
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
 from ._base import AbstractConditionalNeuralProcess, clean, whole_number
@@ -114,7 +114,7 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
     @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
-        centre = jnp.sum(xc, axis=0) / jnp.maximum(jnp.sum(mask.astype(xc.dtype)), 1.0)
+        centre = masked_mean(xc, mask)
         xc = jnp.where(mask[:, None], xc - centre, 0.0)
         read = periodogram(xc, yc, mask, length=self.length, frequencies=self.frequencies)
         summary = self.summary(read)

@@ -9,7 +9,7 @@ from ..alone import compiled_alone
 from ..arguments import whole_number
 from ..likelihoods import AbstractLikelihood, JointGaussian
 from ..linalg import solve_lower
-from ._base import AbstractConditionalNeuralProcess, clean, places
+from ._base import AbstractConditionalNeuralProcess, check_mask, clean, places
 from ._joint import AbstractJointNeuralProcess
 from .tnp import TNPD
 
@@ -53,6 +53,7 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
         """The distribution of all targets, row by row: event shape `[nt * dy]`."""
         assert isinstance(self.likelihood, JointGaussian)
         xt = places(self, state, xt)
+        check_mask(mask, xt, "t")
         return self.likelihood.joint(
             self.decode(state, xt if mask is None else jnp.where(mask[:, None], xt, 0.0)), mask
         )

@@ -1,7 +1,10 @@
+import datetime
+
 import numpy as np
 from matplotlib.dates import date2num
 
 from ..arrays import floats
+from ..longitudes import unwrapped
 
 WORDS = {3: "three", 4: "four"}
 
@@ -14,9 +17,13 @@ def checked_axes(axes, number):
     return axes
 
 
-def checked_grid(x, y, values):
-    """Sorted axes `[nx]`, `[ny]` and values `[ny nx]`."""
-    x, y, values = along(x), along(y), floats(values)
+def checked_grid(x, y, values, coords="planar"):
+    """Sorted axes `[nx]`, `[ny]` and values `[ny nx]`, longitudes (`coords="latlon"`) on the shorter arc. Arrays of
+    xarray may have their dimensions in any order."""
+    own = [getattr(a, "dims", ()) for a in (y, x)]
+    if all(own) and sorted(getattr(values, "dims", ())) == sorted([*own[0], *own[1]]):
+        values = values.transpose(*own[0], *own[1])
+    x, y, values = unwrapped(along(x)) if coords == "latlon" else along(x), along(y), floats(values)
     if x.ndim != 1 or y.ndim != 1 or values.shape != (y.size, x.size):
         raise ValueError(
             f"`values` must have the shape (rows, columns) = (size of y, size of x) = ({y.size}, {x.size}), "
@@ -32,18 +39,29 @@ def checked_grid(x, y, values):
 
 def along(a):
     """Places on an axis as numbers, NaN where they are masked; of dates and of lengths of time, days."""
-    match np.asarray(a).dtype.kind:
-        case "M":
-            return np.asarray(date2num(np.asarray(a)))
-        case "m":
-            return np.asarray(a) / np.timedelta64(1, "D")
+    if of_dates(a):
+        return np.asarray(date2num(np.asarray(a)), float)
+    if np.asarray(a).dtype.kind == "m":
+        return np.asarray(a) / np.timedelta64(1, "D")
     return floats(a)
+
+
+def of_dates(a):
+    """Whether places are dates, of NumPy or of Python and pandas, which may have time zones."""
+    a = np.asarray(a)
+    return a.dtype.kind == "M" or (a.dtype.kind == "O" and a.size > 0 and isinstance(a.flat[0], datetime.date))
 
 
 def mark_dates(axis, a):
     """Has an axis of matplotlib read the days of `along` as dates, where `a` were some."""
-    if np.asarray(a).dtype.kind == "M":
+    if of_dates(a):
         axis.axis_date()
+
+
+def refuse_negative(std):
+    """**Raises** `ValueError` for standard deviations below zero, whose intervals would stand on their heads."""
+    if (std < 0).any():
+        raise ValueError(f"`std` must not be negative, its smallest value is {np.nanmin(std):g}.")
 
 
 def edges(centers):

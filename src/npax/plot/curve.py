@@ -4,7 +4,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from ..arrays import floats
-from ._grid import along, mark_dates
+from ._grid import along, mark_dates, refuse_negative
 
 
 def posterior(
@@ -29,6 +29,7 @@ def posterior(
     x, mean, std = along(x).ravel(), floats(mean).ravel(), floats(std).ravel()
     if not x.size == mean.size == std.size:
         raise ValueError(f"`x`, `mean` and `std` must be of one length, got {x.size}, {mean.size} and {std.size}.")
+    refuse_negative(std)
     truth = None if truth is None else floats(truth).ravel()
     if truth is not None and truth.size != x.size:
         raise ValueError(f"`truth` must be of the length of `x`, {x.size}; got {truth.size}.")

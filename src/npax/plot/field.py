@@ -21,12 +21,13 @@ def field(
     """A gridded field in the plane or of a region of the earth (`coords="latlon"`: coastlines, true proportions at
     the middle latitude). Cells without a value (NaN or masked) stay empty. Returns what a colour bar wants.
 
-    **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells, numbers or dates; `values [ny nx]`. `limits`: of the
+    **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells, numbers or dates; `values [ny nx]` (arrays of xarray may
+    have their dimensions in any order). Longitudes on both sides of the date line are one region. `limits`: of the
     colours, default the range of the values without the outermost half percent at each side.
     """
     for axis, places in ((ax.xaxis, x), (ax.yaxis, y)):
         mark_dates(axis, places)
-    x, y, values = checked_grid(x, y, values)
+    x, y, values = checked_grid(x, y, values, coords)
     low, high = robust_limits(values) if limits is None else limits
     mesh = ax.pcolormesh(edges(x), edges(y), values, cmap=cmap, vmin=low, vmax=high, rasterized=True)
     _lay_out(ax, coords, edges(x)[[0, -1]], edges(y)[[0, -1]])

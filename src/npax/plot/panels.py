@@ -4,6 +4,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import floats
 from ..longitudes import unwrapped
+from ._grid import refuse_negative
 from .field import field, points
 from .world import world
 
@@ -33,7 +34,7 @@ def mean_and_std(
     value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane. `land`: of a
     map of the whole earth, draw it over the field, or its coasts alone.
     """
-    globe = coords == "latlon" and np.ptp(floats(x)) > 180
+    globe = coords == "latlon" and np.ptp(unwrapped(floats(x))) > 180
 
     def draw(ax, values, cmap):
         if globe:
@@ -72,6 +73,7 @@ def scattered(
 
 
 def _two_panels(draw, mean, std, size, title, name, units):
+    refuse_negative(floats(std))
     figure = Figure(figsize=size, layout="constrained")
     if title:
         figure.suptitle(title, fontsize=13, fontweight="bold")

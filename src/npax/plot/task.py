@@ -33,8 +33,7 @@ def task_panels(
     """
     axes = checked_axes(axes, 4)
     xc, yc = (floats(a) for a in context)
-    mean, truth = floats(mean), floats(truth)
-    low, high = robust_limits(truth)
+    low, high = robust_limits(floats(truth))
     limits = (float(low), float(high))
     if len(xc):
         points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)

@@ -19,10 +19,10 @@ def draw_places(
     of the tasks of three coordinates lie on a sphere or a part of it, as longitudes and latitudes do
     (`coords="latlon"`).
     """
-    design, kind, targets, where, cap, again = jr.split(key, 6)
+    design, sides, kind, targets, where, cap, again = jr.split(key, 7)
     round_the_globe = (dx == DX) & jr.bernoulli(where)
     seen = jnp.sum(mask.astype(jnp.float32))
-    sides = _draw_sides(jr.fold_in(design, 1))
+    sides = _draw_sides(sides)
     places = sides * _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen)
     xc, alike = places[: len(mask)], places[len(mask) :]
     xt = jnp.where(jr.bernoulli(kind, 0.4), alike, _draw_targets(targets, xc, mask, nt, sides))
@@ -161,7 +161,8 @@ def _blob(key, n):
 
 def _on_sphere(key, xc, xt):
     """The plane of the first two coordinates rolled on a sphere, from nearly flat to nearly closed, and framed as
-    `LatLon` does: the third axis points up from the middle, all have one scale and the context fills [-2, 2]."""
+    `LatLon` does: the third axis points up from the middle, all have one scale and the slots of the context, whether
+    they count or not (a few alone would be of no extent), fill [-2, 2]."""
     curvature = jnp.exp(jr.uniform(key, minval=jnp.log(0.03), maxval=jnp.log(1.1)))
 
     def rolled(x):

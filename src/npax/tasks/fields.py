@@ -140,4 +140,4 @@ def _moments(y, mask):
     n = jnp.maximum(jnp.sum(mask.astype(y.dtype)), 1.0)
     mean = jnp.sum(jnp.where(mask, y, 0.0)) / n
     variance = jnp.sum(jnp.where(mask, jnp.square(y - mean), 0.0)) / n
-    return mean, jnp.where(n > 1, jnp.sqrt(variance + 1e-6), 1.0)
+    return jnp.where(n > 1, mean, 0.0), jnp.where(n > 1, jnp.sqrt(variance + 1e-6), 1.0)

@@ -2,6 +2,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 
+from ..arguments import whole_number
 from ..task import Task
 from .gp import AbstractGPTask, factorise, whole
 from .gp_kernels import AbstractKernelPrior, ScaledRBFPrior, check_prior
@@ -28,8 +29,10 @@ class GPCurveTask(AbstractGPTask):
 
     def __init__(self, kernel: AbstractKernelPrior, *, points: int = 100, low: int = 3, noise_std: float = 0.02):
         check_prior(kernel)
-        if not 0 <= low <= points or points < 1:
-            raise ValueError(f"The sizes must satisfy 0 <= low <= points >= 1, got low={low}, points={points}.")
+        whole_number(0, low=low)
+        whole_number(1, points=points)
+        if low > points:
+            raise ValueError(f"The sizes must satisfy low <= points, got low={low}, points={points}.")
         if not noise_std > 0:
             raise ValueError(f"`noise_std` must be positive, got {noise_std}.")
         self.kernel, self.points, self.low, self.noise_std = kernel, points, low, noise_std

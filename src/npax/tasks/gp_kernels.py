@@ -14,6 +14,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tinygp.kernels import Kernel
 from tinygp.kernels.distance import Distance
 
+from ..bias.distance import root
+
 
 class AbstractKernelPrior(eqx.Module):
     """A distribution over kernels of one family.
@@ -90,6 +92,11 @@ class ScaledRBFPrior(AbstractKernelPrior):
     scale: tuple[float, float] = eqx.field(static=True, default=(0.1, 0.6))
     amplitude: tuple[float, float] = eqx.field(static=True, default=(0.1, 1.0))
 
+    def __check_init__(self):
+        for name, (low, high) in {"scale": self.scale, "amplitude": self.amplitude}.items():
+            if not 0 < low <= high < np.inf:
+                raise ValueError(f"`{name}` must be (low, high) with 0 < low <= high, got {(low, high)}.")
+
     def draw(self, key):
         u = jr.uniform(key, (2,))
         (a, b), (c, d) = self.scale, self.amplitude
@@ -139,9 +146,7 @@ class Euclidean(Distance):
         return sum(columns, start=jnp.zeros((), X1.dtype))
 
     def distance(self, X1, X2):
-        r2 = self.squared_distance(X1, X2)
-        apart = r2 > 0
-        return jnp.where(apart, jnp.sqrt(jnp.where(apart, r2, 1.0)), 0.0)
+        return root(self.squared_distance(X1, X2))
 
 
 def rbf(scale: Float[Array, ""]) -> Kernel:

@@ -133,10 +133,12 @@ def velocity_of(vorticity: Float[Array, "*batch n n"], points: int | None = None
     r"""The velocity without divergence and without mean whose vorticity $\omega = \partial_1 u_2 - \partial_2 u_1$ is
     given: $u = (-\partial_2 \psi, \partial_1 \psi)$ with the stream function $\nabla^2 \psi = \omega$, by FFT.
 
-    **Arguments:** `points`: nodes per side of the result, fewer than `n` to leave out the shorter waves.
+    **Arguments:** `points`: nodes per side of the result, at most `n`: fewer leave out the shorter waves.
     """
     n = vorticity.shape[-1]
     m = n if points is None else points
+    if not 1 <= m <= n:
+        raise ValueError(f"`points` must be from 1 to the {n} nodes per side of `vorticity`, got {points}.")
     first, second = _derivatives(n)
     laplacian = first**2 + second**2
     stream = jnp.fft.rfft2(vorticity) / jnp.where(laplacian == 0, jnp.ones_like(laplacian), laplacian)

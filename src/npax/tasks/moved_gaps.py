@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..arguments import booleans
 from ._base import AbstractTasks
 
 
@@ -30,11 +31,17 @@ class MovedGapsTask(AbstractTasks):
     most as many pixels as the picture's shorter side.
     """
 
-    y: Float[Array, "pictures rows columns dy"]
-    seen: Bool[Array, "pictures rows columns"]
+    y: Float[Array, "pictures rows columns dy"] = eqx.field(converter=jnp.asarray)
+    seen: Bool[Array, "pictures rows columns"] = eqx.field(converter=jnp.asarray)
     side: int = eqx.field(static=True)
 
     def __check_init__(self):
+        if self.y.ndim != 4 or self.y.shape[:3] != self.seen.shape:
+            raise ValueError(
+                "`y` and `seen` must be [pictures rows columns dy] and [pictures rows columns], "
+                f"got {self.y.shape} and {self.seen.shape}."
+            )
+        booleans(seen=self.seen)
         most = min(self.seen.shape[1:])
         if not 1 <= self.side <= most:
             raise ValueError(f"`side` must be from 1 to the shorter side of the pictures, {most}; got {self.side}.")

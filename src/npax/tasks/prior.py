@@ -162,10 +162,10 @@ class GPPrior(AbstractTasks):
     def __check_init__(self):
         if not 0 <= self.errors <= 1:
             raise ValueError(f"`errors` must be a share of the tasks, from 0 to 1, got {self.errors}.")
-        whole_number(0, low=self.low, nc=self.nc)
+        whole_number(0, low=self.low)
+        whole_number(1, nc=self.nc, nt=self.nt)
         if self.low > self.nc:
             raise ValueError(f"The context sizes must satisfy low <= nc, got low={self.low}, nc={self.nc}.")
-        whole_number(1, nt=self.nt)
 
     @compiled_alone
     def sample(self, key: PRNGKeyArray) -> PosteriorTask:
@@ -218,6 +218,8 @@ class AsPrior(AbstractTasks):
         draw, normalise = jr.split(key)
         posterior = self.tasks.sample(draw)
         task = posterior.task
+        if task.xc.shape[-1] > DX:
+            raise ValueError(f"`tasks` must have at most {DX} coordinates, got {task.xc.shape[-1]}.")
         chosen = jr.bernoulli(normalise)
         middle, stretch = _span(task.xc, task.mask_c, chosen)
         centre, scale = _spread(task.yc[:, 0], task.mask_c, chosen)

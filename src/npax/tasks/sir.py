@@ -34,7 +34,8 @@ class Outbreak(NamedTuple):
 
 def draw_outbreak(key: PRNGKeyArray) -> Outbreak:
     r"""$\beta \sim \mathrm{Beta}(2, 8)$, $\gamma \sim \mathrm{InvGamma}(5, 0.4)$, 1 to 4 first infections (KR2 §4.4):
-    on average a fifth of those next to an infected cell catch it within a step, and it lasts ten.
+    on average a fifth of those next to an infected cell catch it within a step, and it lasts ten
+    (twelve and a half in the mean of $1 / \gamma$).
 
     Gamma variables of whole shapes are sums of exponential ones.
     """

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..arguments import whole_number
 from ..task import Task
 
 
@@ -37,7 +38,8 @@ def split(
 
 def check_sizes(low: int, high: int, nt: int | None, n: int) -> int:
     """The number of target slots, `n - low` if `nt` is None. **Raises** `ValueError` for sizes that cannot be."""
-    if not 0 <= low <= high < n:
+    whole_number(0, low=low, high=high)
+    if not low <= high < n:
         raise ValueError(
             f"The context sizes must satisfy 0 <= low <= high < {n}, the number of points; got low={low}, high={high}."
         )

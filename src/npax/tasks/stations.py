@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.spatial import KDTree
 
+from ..arguments import booleans
 from ..arrays import floats
 from ..blocks import masked_mean
 from ..inference import Standardiser, coordinates
@@ -54,6 +55,7 @@ class StationTask(AbstractTasks):
         standardise: bool = False,
     ):
         x, y, valid = (jnp.asarray(a) for a in (x, y, valid))
+        booleans(valid=valid)
         if not len(x):
             raise ValueError("There must be at least one data set, got none.")
         if not (x.ndim == y.ndim == 3 and x.shape[:2] == y.shape[:2] == valid.shape):

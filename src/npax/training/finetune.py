@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..arguments import whole_number
+from ..arguments import instance, whole_number
 from ..inference import Tiled, coordinates
 from ..inference.predict import observations, to_model
 from ..models import AbstractNeuralProcess
@@ -57,6 +57,9 @@ def finetune(
     """
     if not isinstance(model, AbstractNeuralProcess):
         raise TypeError(f"`model` must be a model, such as `npax.load({str(model)!r})`; got {type(model).__name__}.")
+    whole_number(1, size=size)
+    gaps = RoundGaps() if gaps is None else gaps
+    instance(AbstractGaps, gaps=gaps)
     y = np.asarray(y)
     x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if len(x) < 4 * size:
@@ -67,7 +70,6 @@ def finetune(
     whole_number(1, steps=steps, targets=targets, batch_size=batch_size)
     whole_number(0, seed=seed)
     rng, system = np.random.default_rng(seed), coordinates(coords)
-    gaps = RoundGaps() if gaps is None else gaps
     cut = _Cutter(model, x, y, system, normalize, size, targets, rng)
     held_out = _draw(gaps, rng, system.positions(x), system)
     validation = cut(held_out, held_out, VALIDATION)

@@ -1,0 +1,122 @@
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import options as of
+from ._process import check_output, clear_errors, out
+
+SHOWN = 60
+"""Rows that are printed; a file has all."""
+
+
+def average(
+    observations: of.Observations,
+    x: of.X,
+    y: of.Y,
+    at: Annotated[
+        Path,
+        typer.Option(
+            help="Places all over the regions: a table of points, or a grid (.nc, .zarr).", show_default=False
+        ),
+    ],
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Columns or variables of --at that name the region of each place; none: all are one.",
+            metavar="COLUMN...",
+            show_default=False,
+        ),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="The column of --at of what each place counts, its area or the people there; none: all the same, "
+            "but cells of a grid of longitudes and latitudes by their area.",
+            metavar="COLUMN",
+            show_default=False,
+        ),
+    ] = None,
+    covariates: of.Covariates = None,
+    error: of.Error = None,
+    counts: of.OfCounts = None,
+    exposure: of.Exposure = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="What to write: .csv, .parquet, .nc or .zarr.", show_default=False),
+    ] = None,
+    coords: of.OfCoords = of.Coords.planar,
+    model: of.Model = "gp-universal",
+    finetune: of.Finetune = 0,
+    strategy: of.OfStrategy = of.Strategy.auto,
+) -> None:
+    """Predict averages over regions and their uncertainty, from a table of observations.
+
+    Examples:
+
+      npax average floats.csv --x lon lat --y temp --coords latlon --at basins.nc --by basin -o basins.csv
+
+      npax average villages.csv --x lon lat --y positive --counts binomial --exposure tested --coords latlon
+      --at census.csv --by district --weights people
+
+    Prints, and with -o writes, a row for each region: Y_mean and Y_std, the average and its standard deviation, which
+    is more than that of as many independent cells, for their errors are alike; with --counts of the average rate.
+    """
+    with clear_errors():
+        from ..estimators.dates import scaled_by_themselves
+        from ..estimators.degrees import refuse_latitude_first
+        from . import tables
+
+        of.check_exposure(counts, exposure)
+        by, beside = list(by or []), list(covariates or [])
+        if output is not None:
+            tables.checked_suffix(output)
+            check_output(output, observations, at)
+            tables.check_names([*by, y], output)
+        if coords is of.Coords.latlon:
+            refuse_latitude_first(x)
+        dated = scaled_by_themselves(x, coords.value)
+        given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
+        columns = [*x, *beside, *([] if weights is None else [weights])]
+        _, target = of.read_places(at, columns, dated, given)
+        tables.check_there(target, by, at)
+
+        from ..estimators import average as of_regions
+
+        found = of_regions(
+            observed,
+            target,
+            x=x,
+            y=y,
+            by=by or None,
+            weights=weights,
+            covariates=beside,
+            error=error,
+            counts=of.kind_of(counts),
+            exposure=exposure,
+            **of.library_options(coords, model, finetune, strategy),
+        )
+        _print(found, by)
+        if output is not None:
+            gridded = tables.ending(output) in (".nc", ".zarr")
+            tables.write(_as_dataset(found) if gridded else tables.of_regions(found, by), output)
+            out.print(f"averages: {output}")
+
+
+def _as_dataset(found):
+    """With a dimension for what names the regions."""
+    return found if hasattr(found, "data_vars") else found.to_xarray()
+
+
+def _print(found, by):
+    from rich.table import Table
+
+    from .tables import of_regions
+
+    rows = of_regions(found, by)
+    table = Table(*map(str, rows.columns), box=None)
+    for row in rows.head(SHOWN).itertuples(index=False):
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+    out.print(table)
+    if len(rows) > SHOWN:
+        out.print(f"and {len(rows) - SHOWN:,} more regions")

@@ -1,0 +1,126 @@
+"""What the commands that read a table of observations ask for, and how they read it."""
+
+import enum
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Coords(enum.StrEnum):
+    planar = "planar"
+    isotropic = "isotropic"
+    latlon = "latlon"
+
+
+class Strategy(enum.StrEnum):
+    auto = "auto"
+    exact = "exact"
+    tiled = "tiled"
+
+
+class Counts(enum.StrEnum):
+    poisson = "poisson"
+    binomial = "binomial"
+
+
+Observations = Annotated[
+    Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet, .nc or .zarr.", show_default=False)
+]
+X = Annotated[
+    list[str], typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False)
+]
+Y = Annotated[str, typer.Option(help="The column of the values.", show_default=False)]
+Covariates = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Columns that tell something of the values beside the places, such as an elevation; of --at, too.",
+        metavar="COLUMN...",
+        show_default=False,
+    ),
+]
+Error = Annotated[
+    str | None,
+    typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
+]
+OfCounts = Annotated[
+    Counts | None,
+    typer.Option(
+        help="The values are counts: of events, or of positives among those who were tested. Writes rates.",
+        show_default=False,
+    ),
+]
+Exposure = Annotated[
+    str | None,
+    typer.Option(
+        help="The column of what counts are of: people, years, expected cases, how many were tested.",
+        metavar="COLUMN",
+        show_default=False,
+    ),
+]
+OfCoords = Annotated[
+    Coords,
+    typer.Option(
+        help="What the coordinates are: of units of their own, of one unit, or longitude and latitude in degrees, "
+        "and others after them."
+    ),
+]
+Model = Annotated[str, typer.Option(help="A pretrained model's name or a file of weights.")]
+Finetune = Annotated[
+    int,
+    typer.Option(
+        min=0, metavar="STEPS", help="Adapt the model to the observations first, from about 1,000 on; 200 is good."
+    ),
+]
+OfStrategy = Annotated[
+    Strategy, typer.Option(help="Every place sees all observations, or those around it; auto: by number and noise.")
+]
+Noise = Annotated[bool, typer.Option(help="Standard deviation of a new observation, or of the noiseless function.")]
+
+
+def read_observed(path: Path, columns: Sequence[str], others: Sequence[str | None], dated: Sequence[str]) -> Any:
+    """The file as it is, and with dates in the columns `dated`, as it is interpolated. **Raises** `ValueError` where
+    one of the `columns` or `others` (but None) is missing, or is not of numbers."""
+    from . import tables
+
+    given = tables.read(path)
+    observed = tables.with_dates(given, dated)
+    tables.check_columns(observed, [*columns, *(name for name in others if name is not None)], path, dated=dated)
+    return given, observed
+
+
+def read_places(path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any) -> Any:
+    """The same of where to predict; `observations`: the file as it is, whose dates have a zone where these do."""
+    from . import tables
+
+    wanted = tables.read(path)
+    target = tables.with_dates(wanted, dated)
+    tables.check_columns(target, columns, path, dated=dated)
+    tables.check_zones(observations, wanted, dated)
+    return wanted, target
+
+
+def check_exposure(counts: Counts | None, exposure: str | None) -> None:
+    """**Raises** `ValueError` for an exposure of no counts."""
+    if exposure is not None and counts is None:
+        raise ValueError("--exposure is of counts: say which, --counts poisson or --counts binomial.")
+
+
+def library_options(coords: Coords, model: str, finetune: int, strategy: Strategy) -> dict[str, Any]:
+    from ._process import err
+
+    return {
+        "coords": coords.value,
+        "model": model,
+        "finetune": finetune,
+        "strategy": strategy.value,
+        "progress": err.is_terminal,
+    }
+
+
+def kind_of(counts: Counts | None) -> Any:
+    """npax's own, or None."""
+    from .. import counts as kinds
+
+    return None if counts is None else {Counts.poisson: kinds.Poisson, Counts.binomial: kinds.Binomial}[counts]()

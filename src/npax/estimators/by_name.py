@@ -1,0 +1,239 @@
+"""Observations and places whose columns have names: what `interpolate` and `average` have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ..arguments import instance
+from ..arrays import with_nan
+from ..counts import AbstractCounts
+from ..training import AbstractGaps
+from .counts import CountRegressor, refuse_impossible
+from .dates import (
+    in_days,
+    refuse_dates,
+    refuse_other_kinds_of_time,
+    scaled_by_themselves,
+    start_of,
+    warn_of_numbers_like_dates,
+)
+from .degrees import refuse_latitude_first, warn_of_degrees
+from .grid import Grid, require
+from .known_errors import refuse_no_errors
+from .missing import refuse_missing
+from .sklearn import NeuralProcessRegressor
+from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
+
+
+class Names(NamedTuple):
+    """What the columns of observations are: coordinates `x`, then `covariates`, values `ys`; `errors`: of each of
+    `ys`, or none; `exposure`: of counts, or None."""
+
+    x: list[Hashable]
+    covariates: list[Hashable]
+    ys: list[Hashable]
+    errors: list[Hashable]
+    exposure: Hashable | None
+
+    @classmethod
+    def of(cls, observations, x, y, covariates, error, exposure) -> Names:
+        """**Raises** `ValueError` for names that are given twice or not at all, `TypeError` for what is no name."""
+        if hasattr(error, "shape") or isinstance(error, float):
+            raise TypeError(
+                "`error` is a name here: add the standard errors to `observations`, and give their column's name."
+            )
+        if hasattr(exposure, "shape") or isinstance(exposure, float | list):
+            raise TypeError(
+                "`exposure` is one name here: add exposures to `observations`, and give their column's name."
+            )
+        x = listed(x)
+        ys = _names_of_values(y, observations, x)
+        errors, covariates = ([] if names is None else listed(names) for names in (error, covariates))
+        for argument, names in (("x", x), ("y", ys)):
+            if not names:
+                raise ValueError(f"`{argument}` must name at least one column, got {names}.")
+        if len({*x, *ys, *covariates}) < len(x) + len(ys) + len(covariates):
+            beside = f", covariates={covariates}" if covariates else ""
+            raise ValueError(f"`x`, `y` and `covariates` must name every column once, got x={x}, y={ys}{beside}.")
+        if errors and (len(errors) != len(ys) or {*errors} & {*x, *ys, *covariates}):
+            raise ValueError(f"`error` must name a column for each of `y`, {ys}, and none of the others; got {errors}.")
+        return cls(x, covariates, ys, errors, exposure)
+
+    @property
+    def columns(self) -> list[Hashable]:
+        return [*self.x, *self.covariates]
+
+
+class ByName(NamedTuple):
+    """Observations by name, as numbers: `places [n d]` and `values [n dy]`, their standard errors `known [n dy]` if
+    these are, `exposure [n]`; `attributes` of each of `ys`; `starts`: what dates are counted from, of each column.
+
+    `regressor`: not fitted yet; `wanted`: the places to predict at where they are in a table, `grid`: on a grid.
+    """
+
+    names: Names
+    counts: AbstractCounts | None
+    regressor: NeuralProcessRegressor
+    places: np.ndarray
+    values: np.ndarray
+    known: np.ndarray | None
+    exposure: np.ndarray
+    attributes: Mapping[Hashable, Mapping[str, Any]]
+    wanted: np.ndarray | None
+    grid: Grid | None
+
+    @classmethod
+    def of(
+        cls,
+        observations: Any,
+        target: Any,
+        names: Names,
+        *,
+        counts: AbstractCounts | None,
+        coords: str,
+        finetune: int,
+        **options,
+    ) -> ByName:
+        """**Raises** what `interpolate` says, all but for the target's values before anything is computed."""
+        if is_lazy_table(target):
+            raise TypeError(
+                "`target` must be in memory where it is a table, got a dask DataFrame: pass `target.compute()`. "
+                "Of xarray's kinds lazy ones are answered lazily."
+            )
+        for where, given in (("observations", observations), ("target", target)):
+            refuse_levels_of_columns(given, where)
+        if coords == "latlon":
+            refuse_latitude_first(names.x)
+        _check_counts(names, counts, finetune)
+        x, columns, ys = names.x, names.columns, names.ys
+        beside = names.errors + ([] if names.exposure is None else [names.exposure])
+        reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
+        dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
+        table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
+        refuse_other_kinds_of_time(dated, table, _of_target(target, x))
+        starts = [start_of(table[name]) if name in dated else None for name in columns]
+        grid = None if is_table(target) else Grid.of(target, columns, starts)
+        table = _with_days(table, columns, starts)
+        places, values = numbers_of(table, columns, "observations"), numbers_of(table, ys, "observations")
+        of_each = np.ones(len(values))
+        if names.exposure is not None:
+            of_each = numbers_of(table, [names.exposure], "observations")[:, 0]
+        if counts is not None:
+            refuse_impossible(counts, values[:, 0], of_each)
+        there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # of swaths, what has a place
+        if not is_table(observations) and reg.on_missing == "drop":
+            there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
+        places, values = places[there], values[there]
+        known = numbers_of(table, names.errors, "observations")[there] if names.errors else None
+        if known is not None:
+            refuse_no_errors(known, values, names.errors, table.index[there])
+        if not len(places):
+            raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
+        refuse_missing(places, columns, "`observations`")
+        if coords != "latlon":
+            warn_of_degrees(x, places)
+        first = 2 if coords == "latlon" else 0
+        warn_of_numbers_like_dates(x[first:], places[:, first : len(x)])
+        wanted = None
+        if grid is None:
+            asked = with_levels(target, columns)
+            require(asked.columns, columns, "target")
+            wanted = numbers_of(_with_days(asked, columns, starts), columns, "target")
+            refuse_missing(wanted, columns, "`target`")
+        if counts is not None:
+            attributes = {
+                name: {"long_name": f"the rate of {given.get('long_name', name)}"} for name, given in attributes.items()
+            }
+        return cls(names, counts, reg, places, values, known, of_each[there], attributes, wanted, grid)
+
+    def fit(self, finetune: int, gaps: AbstractGaps | None) -> NeuralProcessRegressor | CountRegressor:
+        """The fitted estimator, of counts where they are."""
+        if self.counts is None:
+            fitted = self.regressor.fit(self.places, self.values, error=self.known, finetune=finetune, gaps=gaps)
+            fitted._names = self.names.columns
+            return fitted
+        of_counts = CountRegressor(self.counts, self.regressor)
+        of_counts.fit(self.places, self.values[:, 0], exposure=self.exposure)
+        of_counts.regressor_._names = self.names.columns
+        return of_counts
+
+
+def listed(names: Any) -> list[Hashable]:
+    """Names as a list; a text or a number is one name."""
+    return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+
+
+def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
+    """`[n d]`, what is missing NaN. **Raises** `ValueError` naming a column that is not there or not of numbers."""
+    require(table.columns, names, where)
+    twice = [name for name in names if np.ndim(table[name]) > 1]
+    if twice:
+        raise ValueError(f"`{where}` has several columns that are named {', '.join(map(repr, twice))}: rename them.")
+    refuse_dates(((name, table[name]) for name in names), f"`{where}`")
+    rules: dict[str, Any] = {
+        "dtype": "float64",
+        "ensure_2d": False,
+        "ensure_all_finite": False,
+        "ensure_min_samples": 0,
+    }
+    columns = []
+    for name in names:
+        try:
+            columns.append(check_array(with_nan(table[name]), **rules))
+        except ValueError as error:
+            raise ValueError(
+                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
+                "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
+            ) from error
+    return np.stack(columns, axis=1)
+
+
+def _check_counts(names, counts, finetune):
+    """**Raises** `ValueError` for what does not go with counts, or only with these."""
+    if counts is None:
+        if names.exposure is not None:
+            raise ValueError("`exposure` is of counts: say which, `counts=npax.counts.Poisson()` or `Binomial()`.")
+        return
+    instance(AbstractCounts, counts=counts)
+    if names.errors or finetune or len(names.ys) > 1:
+        raise ValueError(
+            "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune`; got "
+            f"y={names.ys}, error={names.errors}, finetune={finetune}."
+        )
+    if names.exposure is not None and names.exposure in (*names.x, *names.ys):
+        raise ValueError(
+            f"`exposure` must name a column of its own, got {names.exposure!r}, which is among `x` or `y`."
+        )
+
+
+def _names_of_values(y, observations, x) -> list[Hashable]:
+    if y is not None:
+        return listed(y)
+    if hasattr(observations, "to_dataset"):
+        return [observations.name or ("value" if "y" in x else "y")]
+    if not is_table(observations):
+        refuse_other_kinds(observations)
+    raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
+
+
+def _of_target(target, x):
+    """What holds the coordinates of a target, by name; nothing where it is of no kind that has names."""
+    if is_table(target):
+        return with_levels(target, x)
+    named = getattr(target, "variables", getattr(target, "coords", target))
+    return named if isinstance(named, Mapping) else {}
+
+
+def _with_days(table, x, starts):
+    """A table whose dates and durations are numbers."""
+    numbers = {name: in_days(table[name], start) for name, start in zip(x, starts, strict=True) if start is not None}
+    if not numbers:
+        return table
+    table = table.copy(deep=False)
+    for name, column in numbers.items():
+        table[name] = column
+    return table
