@@ -59,6 +59,8 @@ def names(tmp_path, monkeypatch):
     sst = xr.DataArray(rng.normal(size=(12, 16)), dims=("lat", "lon"), name="sst")
     sst = sst.where(rng.random(sst.shape) < 0.7)
     sst.to_netcdf("sst.nc")
+    at = {"lat": np.arange(40.0, 48), "lon": np.arange(-30.0, -23)}
+    xr.Dataset({"basin": ("lat", ["south"] * 4 + ["north"] * 4)}, at).to_netcdf("basins.nc")
     X, y = floats[["lon", "lat"]].to_numpy(), floats["temp"].to_numpy()
     x3 = jax.device_put(rng.normal(size=(16, 3)).astype(np.float32))
     return {
@@ -95,6 +97,7 @@ def test_python(names, monkeypatch):
     for code in blocks("python"):
         exec(compile(code, "README.md", "exec"), names)
     assert names["field"]["temp_mean"].shape == (10, 10)
+    assert list(names["means"].basin.to_numpy()) == ["north", "south"]
     assert names["samples"].shape == (16, 1)
     assert np.isfinite(names["complete"]).all()
     assert isinstance(npax.load("specialist.safetensors"), npax.TNPKR)
@@ -113,7 +116,7 @@ def test_commands(names):
             args = [args[0], "--help"]
         result = CliRunner().invoke(app, args)
         assert result.exit_code == 0, f"{line}\n{result.output}"
-    assert all(Path(name).exists() for name in ("map.nc", "zinc.parquet", "filled.nc"))
+    assert all(Path(name).exists() for name in ("map.nc", "zinc.parquet", "means.csv", "filled.nc"))
 
 
 def test_make_targets_exist():

@@ -73,9 +73,8 @@ def test_cells_of_longitudes_and_latitudes_count_by_their_area(stations, cells):
     assert np.allclose(average(stations, cells, by="basin").temp_mean, found.temp_mean)
     flat = average(stations, by_area.assign(area=1 + 0 * cells.area), weights="area", by="basin")
     assert not np.allclose(found.temp_mean, flat.temp_mean, rtol=1e-6)
-    planar = {"coords": "planar", "by": "basin"}
-    with pytest.warns(npax.estimators.PlanarDegrees):
-        alike = [average(stations, target, **planar) for target in (cells, cells.to_dataframe().reset_index())]
+    both = cells, cells.to_dataframe().reset_index()
+    alike = [average(stations, target, coords="planar", by="basin") for target in both]
     assert np.allclose(alike[0].temp_mean, alike[1].temp_mean)
 
 

@@ -194,8 +194,9 @@ def test_what_is_hidden_may_be_anything_outside_of_a_jit_too(name, rng):
 
 
 @pytest.mark.parametrize("name", ["np", "bnp", "tnp-a", "tnp-nd"])
-def test_masks_of_targets_are_as_long_as_these_are(name, data):
+def test_masks_of_targets_are_as_long_as_these_are(name):
     model = MODELS[name](jr.key(0))
+    data = draw_data(model, jr.key(1))
     state = jax.eval_shape(model.condition, data.xc, data.yc)
     drawn = unwrap(type(model).sample)
     sample = lambda mask: jax.eval_shape(lambda s: drawn(model, s, data.xt, jr.key(0), mask=mask), state)  # noqa: E731

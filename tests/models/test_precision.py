@@ -203,7 +203,7 @@ def test_far_from_the_origin_many_points_have_a_middle_in_float16():
 def test_locations_move_by_a_mean_of_many_in_float16():
     xq, xk = jnp.zeros((2, 1), "float16"), jnp.full((40_000, 1), -3.0, "float16")
     q, k = jnp.zeros((1, 2, 1), "float16"), jnp.zeros((1, 40_000, 1), "float16")
-    one = lambda pairs: jnp.ones((len(pairs), 1), pairs.dtype)  # noqa: E731
+    one = jax.tree_util.Partial(lambda pairs: jnp.ones((len(pairs), 1), pairs.dtype))
     with jax.numpy_dtype_promotion("standard"):
         moved = translation_equivariant_attention(q, k, k, one, one, xq=xq, xk=xk)[1]
     assert np.allclose(moved, 3.0)

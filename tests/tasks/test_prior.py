@@ -389,7 +389,7 @@ def test_the_box_tells_nothing_of_the_points_in_it(monkeypatch):
 
 def test_more_than_three_coordinates_are_refused():
     with pytest.raises(ValueError, match="`tasks` must have at most 3 coordinates, got 4"):
-        jax.eval_shape(AsPrior(GPPosteriorTask(RBFPrior(), dx=4, nc=3, nt=2)).sample, jr.key(0))
+        jax.eval_shape(AsPrior(GPPosteriorTask(GPTask(RBFPrior(), dx=4))).sample, jr.key(0))
 
 
 def test_noise_is_often_as_strong_as_the_field():

@@ -160,7 +160,7 @@ def _rates(observed, x, y, exposure):
     if exposure is None:
         return as_table(observed, [*x, y])
     table = as_table(observed, [*x, y, exposure])
-    return table.assign(**{y: table[y] / table[exposure].where(table[exposure] > 0)})
+    return table.assign(**{y: table[y] / table[exposure]})
 
 
 def _strategy(prediction, y):

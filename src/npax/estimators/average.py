@@ -65,8 +65,8 @@ def average(
     dimension `by` (with several of these, a dimension each), whose variables carry the attributes of `y`; of one region
     a row, and numbers.
 
-    **Cost:** a prediction at all places, and some seconds for a few regions, a minute or two for a hundred
-    (`npax.inference.average_covariance`).
+    **Cost:** a prediction at all places, and some seconds for a few regions, a minute or two for some
+    hundreds (`npax.inference.average_covariance`).
 
     **Raises:** what `interpolate` does, and `ValueError` for weights that are negative or missing, or zero all over a
     region, or where no place is in any.

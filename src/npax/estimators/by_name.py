@@ -93,7 +93,7 @@ class ByName(NamedTuple):
         target: Any,
         names: Names,
         *,
-        counts: AbstractCounts | None,
+        counts: Any,
         coords: str,
         finetune: int,
         **options,
