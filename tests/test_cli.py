@@ -795,10 +795,10 @@ def test_train_refuses_clearly(tmp_path, monkeypatch):
 def test_train_saves_weights_with_a_card(weights, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     _replace_training(monkeypatch, npax.load(weights))
-    result = run("train", "gp_universal", "--steps", 4, "--seed", 3)
+    result = run("train", "gp_universal", "--steps", 4, "--seed", 3, "--batch-scale", 8)
     assert result.exit_code == 0, result.output
     card = npax.serialise.load_card("gp-universal.safetensors")
-    assert (card["steps"], card["seed"], card["validation"]) == (4, 3, {"all": 1.0})
+    assert (card["steps"], card["seed"], card["batch_scale"], card["validation"]) == (4, 3, 8, {"all": 1.0})
     assert isinstance(npax.load("gp-universal.safetensors"), npax.CNP)
 
 
@@ -808,7 +808,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     result = run("train", "gp-universal")
     assert result.exit_code == 130
     assert result.output.endswith("\n  npax train gp-universal --resume\n")
-    given = ["--steps", 9, "--checkpoint", "a b", "--output", "w.safetensors", "--seed", 3]
+    given = ["--steps", 9, "--checkpoint", "a b", "--output", "w.safetensors", "--seed", 3, "--batch-scale", 2]
     again = shlex.split(run("train", "gp-universal", *given).output.splitlines()[-1])
     assert again == ["npax", "train", "gp-universal", "--resume", *map(str, given)]
     _replace_training(monkeypatch, error=KeyboardInterrupt, left=False)
@@ -819,7 +819,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
 def _replace_training(monkeypatch, model=None, error=None, left=True):
     """A training that takes no time: what it is given and what becomes of its result is the matter here."""
 
-    def training(*, steps, seed, checkpoint, resume):
+    def training(*, steps, seed, batch_scale, checkpoint, resume):
         return npax.FitResult(model, np.zeros(steps), [(steps, {"all": 1.0})], steps, 0, 0.0)
 
     def stopped(*, checkpoint, **_):

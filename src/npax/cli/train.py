@@ -42,6 +42,9 @@ def train(
         Path | None, typer.Option("-o", "--output", help="The weights.", show_default="PRESET.safetensors")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**31 - 1, help="Seed of the initial weights and of the tasks.")] = 0,
+    batch_scale: Annotated[
+        int, typer.Option(min=1, help="Multiplies all batch sizes; 1 suits a CPU, 8 or more a GPU.")
+    ] = 1,
     distributed: Annotated[
         bool, typer.Option("--distributed", help="Train as one of the processes that srun or mpirun started.")
     ] = False,
@@ -90,9 +93,10 @@ def train(
     wanted = {} if steps is None else {"steps": steps}
     try:
         with clear_errors():
-            result = known[preset](seed=seed, checkpoint=folder, resume=resume, **wanted)
+            given = {"seed": seed, "batch_scale": batch_scale, "checkpoint": folder, "resume": resume}
+            result = known[preset](**given, **wanted)
             if first:
-                save(weights, result.model, card(preset, seed, result))
+                save(weights, result.model, card(preset, seed, batch_scale, result))
     except KeyboardInterrupt:
         if not first:
             raise typer.Exit(INTERRUPTED) from None
@@ -100,6 +104,7 @@ def train(
             out.print("\nStopped before the first checkpoint: nothing is lost; the same command starts anew.")
             raise typer.Exit(INTERRUPTED) from None
         given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
+        given |= {"--batch-scale": batch_scale if batch_scale > 1 else None}
         again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
         again += [word for name, value in given.items() if value is not None for word in (name, str(value))]
         out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}")
@@ -122,7 +127,7 @@ def _join() -> None:
         )
 
 
-def card(preset: str, seed: int, result: "FitResult") -> dict:
+def card(preset: str, seed: int, batch_scale: int, result: "FitResult") -> dict:
     """What is worth knowing about trained weights: where they come from and how good they are."""
     from ..bench.results import device
 
@@ -131,6 +136,7 @@ def card(preset: str, seed: int, result: "FitResult") -> dict:
         "steps": result.steps,
         "skipped": result.skipped,
         "seed": seed,
+        "batch_scale": batch_scale,
         "date": datetime.date.today().isoformat(),
         "device": device(),
         "versions": {name: version(name) for name in ("npax", "jax", "equinox", "optax")},

@@ -94,8 +94,9 @@ def fit(
     task (default: what suits the model, `objectives.suited`).
     `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
-    newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end;
-    steps run in parts that divide both this number and `chunk`, so that multiples are cheapest.
+    newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end
+    (one that is interrupted is not made up for when the run goes on); steps run in parts that divide both this number
+    and `chunk`, so that multiples are cheapest.
     `devices`: those that share the work (default: all).
 
     **Several devices** (GPUs, TPU cores, or CPU cores after `npax.devices.one_device_per_core()`) share the tasks of

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
+from ..arguments import whole_number
 from ..models import AbstractNeuralProcess, presets
 from ..objectives import function_and_noise_nll, picture_nll
 from ..pretrained import pretrained
@@ -55,8 +56,7 @@ def gp_universal(
     **Cost:** 0.2 to 0.5 s per step on one CPU core. On an H200, with eight times the batches, 10 to 40 ms, and two
     minutes to compile on 16 cores. **Pitfall:** with small batches higher rates than these do harm.
     """
-    if batch_scale < 1:
-        raise ValueError(f"`batch_scale` must be at least 1, got {batch_scale}.")
+    whole_number(1, batch_scale=batch_scale)
     rbf, matern32, rbf_2d = _papers_gp(RBFPrior(), 1), _papers_gp(Matern32Prior(), 1), _papers_gp(RBFPrior(), 2)
     curriculum = Curriculum(
         (
@@ -75,10 +75,7 @@ def gp_universal(
 
     def evaluate(model):
         scores = validation_scores(model, tasks)
-        scores |= {name: float(jnp.mean(_losses(model, batch))) for name, batch in others.items()}
-        if log is not None:
-            log(scores)
-        return scores
+        return scores | {name: float(jnp.mean(_losses(model, batch))) for name, batch in others.items()}
 
     return fit(
         _first("gp-universal", presets.gp_universal, resume),
@@ -89,7 +86,7 @@ def gp_universal(
         optimizer=muon(steps, 3.6e-3, 5.4e-4, schedule=warmup_stable_decay),
         checkpoint=checkpoint,
         resume=resume,
-        evaluate=evaluate,
+        evaluate=_logged(evaluate, log),
         evaluate_every=500,
         chunk=20,
         progress=progress,
@@ -116,8 +113,7 @@ def field_universal(
     **Cost:** about 0.7 s per step on one CPU core. On an H200, with four times the batches, 13 to 16 ms, and some
     minutes to compile.
     """
-    if batch_scale < 1:
-        raise ValueError(f"`batch_scale` must be at least 1, got {batch_scale}.")
+    whole_number(1, batch_scale=batch_scale)
     small, large, vast = FieldPrior(128), FieldPrior(256), FieldPrior(384)
     curriculum = Curriculum(
         (
@@ -132,10 +128,7 @@ def field_universal(
     }
 
     def evaluate(model):
-        scores = {name: float(jnp.mean(_picture_losses(model, batch))) for name, batch in pictures.items()}
-        if log is not None:
-            log(scores)
-        return scores
+        return {name: float(jnp.mean(_picture_losses(model, batch))) for name, batch in pictures.items()}
 
     return fit(
         _first("field-universal", presets.field_universal, resume),
@@ -146,11 +139,21 @@ def field_universal(
         optimizer=muon(steps, schedule=warmup_stable_decay),
         checkpoint=checkpoint,
         resume=resume,
-        evaluate=evaluate,
+        evaluate=_logged(evaluate, log),
         evaluate_every=500,
         chunk=10,
         progress=progress,
     )
+
+
+def _logged(evaluate, log):
+    def logged(model):
+        scores = evaluate(model)
+        if log is not None:
+            log(scores)
+        return scores
+
+    return logged
 
 
 def _first(name, architecture, resume):
