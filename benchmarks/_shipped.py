@@ -248,8 +248,10 @@ def covariates_row() -> list[str]:
 
 
 def counted_row() -> list[str]:
-    rows = [*_read("counts")["rows"].values()]
-    data = [rows[0], rows[1], rows[2], rows[5]]
+    rows = _read("counts")["rows"]
+    titles = ("Ozone above 75 ppb, days of 89", "Ozone above 75 ppb, days of 14")
+    titles += ("200 counts, 5 expected in each", "150 places, 1 to 20 tested, a half positive")
+    data = [next(row for kind, row in rows.items() if kind.startswith(title)) for title in titles]
     each = [", ".join(f"{row[way]['nll']:.2f}" for row in data) for way in COUNTED[:3]]
     return [
         "Counts with exposures, without training: NLL of the days of 89, and of 14, with much ozone at half of the "

@@ -515,9 +515,25 @@ def test_averages_over_regions(observations, weights, tmp_path):
     assert np.allclose(one.temp_std, other.temp_std, rtol=1e-4)
     result = run("average", *given)
     assert result.exit_code == 0 and "temp_mean" in result.output
+    coded = places.assign(code=np.where(places.lon > 2, 123456.0, 123457.0), sort=places.side.astype("category"))
+    coded.to_parquet(tmp_path / "coded.parquet")
+    result = run("average", *given[:-1], tmp_path / "coded.parquet", "--by", "code")
+    assert "123456.0" in result.output and "123457.0" in result.output
+    of_kinds = [*given[:-1], tmp_path / "coded.parquet", "--by", "sort", "-o"]
+    assert run("average", *of_kinds, tmp_path / "sort.csv").exit_code == 0
+    refused(run("average", *of_kinds, tmp_path / "sort.nc"), "cannot hold the column 'sort'")
     refused(run("average", *given, "--by", "basin"), "has no column 'basin'; it has")
     refused(run("average", *given, "--weights", "side"), "Column 'side' of", "not of numbers")
     refused(run("average", *given, "-o", tmp_path / "out.txt"), "must end in one of")
+
+
+def test_regions_of_dates_are_named_as_they_were_written(weights, tmp_path):
+    times = pd.date_range("2020-01-01T00:30", periods=6, freq="12h", tz="+02:00")
+    table = pd.DataFrame({"t": [time.isoformat() for time in times], "temp": np.arange(6.0)})
+    table.to_csv(tmp_path / "obs.csv", index=False)
+    given = [tmp_path / "obs.csv", "--x", "t", "--y", "temp", "--model", weights, "--at", tmp_path / "obs.csv"]
+    result = run("average", *given, "--by", "t", "-o", tmp_path / "out.csv")
+    assert result.exit_code == 0 and list(pd.read_csv(tmp_path / "out.csv").t) == list(table.t), result.output
 
 
 def test_a_disk_without_room_is_told_in_a_line(observations, weights, tmp_path, monkeypatch):

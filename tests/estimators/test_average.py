@@ -1,5 +1,8 @@
 """Averages over regions of tables and grids."""
 
+import inspect
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -154,8 +157,13 @@ def test_rates_of_counts(stations, cells, rng):
         ("`target` has no 'people'; it has", {"weights": "people"}),
         ("'basin' of `target` is not of numbers", {"weights": "basin"}),
         ("`by` has a coordinate 'temp_mean'", {"by": "temp_mean"}),
-        ("`weights` must not be zero at all", {"weights": "none"}),
-        ("`weights` must be finite and not negative", {"weights": "less"}),
+        ("`weights`, 'none', must not be zero all over a region, as of 'north'", {"weights": "none", "by": "basin"}),
+        ("`weights`, 'less', must be finite and not negative, got -1 at 35 of 35 places", {"weights": "less"}),
+        (
+            "`weights`, 'nowhere', must be finite .* got nan .* in the region 'south'",
+            {"weights": "nowhere", "by": "basin"},
+        ),
+        ("`by` must name every column once", {"by": ["basin", "basin"]}),
         ("No place of `target` is in a region: of all 35", {"by": "nowhere"}),
     ],
 )
@@ -171,3 +179,72 @@ def test_what_varies_elsewhere_is_refused(stations, cells):
     masks = cells.assign(mask=(("region", "lat"), np.ones((3, 5))))
     with pytest.raises(ValueError, match="'mask' of `target` varies along 'region', as no place does"):
         average(stations, masks.drop_vars(["basin", "area"]), by="mask")
+
+
+def test_values_in_place_of_names_are_refused(stations, cells):
+    rows = cells.to_dataframe().reset_index()
+    for argument, values in {"by": rows.basin, "weights": rows.area.to_numpy()}.items():
+        with pytest.raises(TypeError, match=f"`{argument}` is a name here: add the values to `target`"):
+            inspect.unwrap(npax.average)(stations, rows, y="temp", **{argument: values}, model=MODEL)
+    with pytest.raises(ValueError, match="`target` has several columns that are named 'basin'"):
+        average(stations, pd.concat([rows, rows[["basin"]]], axis=1), by="basin")
+    with pytest.raises(ValueError, match="`target` has no places"):
+        average(stations, rows[:0])
+    with pytest.raises(ValueError, match="no `finetune` with its `gaps`"):
+        gaps = npax.training.RoundGaps()
+        npax.average(stations, rows, y="temp", counts=npax.counts.Poisson(), gaps=gaps, model=untrained.hearing(3))
+
+
+def test_numbers_that_are_packed_or_stand_for_what_is_missing_are_refused(stations, cells):
+    packed = cells.assign(area=cells.area.assign_attrs(scale_factor=0.1, add_offset=100.0))
+    with pytest.raises(ValueError, match="`target` holds 'area' packed"):
+        average(stations, packed, weights="area")
+    marked = cells.assign(zone=(cells.area > 3).astype(int).where(cells.area != 1, -999).assign_attrs(_FillValue=-999))
+    with pytest.raises(ValueError, match="`target` holds -999, its attribute `_FillValue`, 1 times in 'zone'"):
+        average(stations, marked.drop_vars("basin"), by="zone")
+
+
+def test_a_meridian_that_is_there_twice_counts_once(rng):
+    lon, lat = rng.uniform(0, 360, 40), rng.uniform(-60, 60, 40)
+    table = pd.DataFrame({"lon": lon, "lat": lat, "temp": np.cos(np.deg2rad(lon))})
+    open_, closed = ({"lon": np.arange(0.0, end, 30), "lat": np.arange(-60.0, 61, 30)} for end in (360, 361))
+    found = [average(table, grid) for grid in (open_, closed)]
+    assert np.allclose(found[0].temp_mean, found[1].temp_mean)
+    assert not average(table, closed, by="lon").temp_mean.isnull().any()
+
+
+def test_many_regions_are_asked_for_in_batches(stations, monkeypatch, rng):
+    rows = pd.DataFrame(
+        {"lon": rng.uniform(-5, 5, 60), "lat": rng.uniform(40, 48, 60), "county": rng.integers(0, 9, 60)}
+    )
+    together = average(stations, rows, by="county")
+    for name, size in {"TOGETHER": 4, "LARGEST": 50}.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(sys.modules["npax.estimators.average"], name, size)
+            apart = average(stations, rows, by="county")
+        assert np.allclose(apart.temp_mean, together.temp_mean) and np.allclose(apart.temp_std, together.temp_std)
+    assert together.attrs["strategy"] == "exact"
+
+
+def test_empty_texts_are_missing(stations, cells, tmp_path):
+    """Files of grids have no other word for it."""
+    cells.to_netcdf(tmp_path / "basins.nc")
+    with xr.open_dataset(tmp_path / "basins.nc") as read:
+        found = average(stations, read, by="basin")
+    xr.testing.assert_allclose(found, average(stations, cells, by="basin"))
+
+
+def test_what_is_no_option_is_told(stations, cells):
+    with pytest.raises(TypeError, match="keyword argument 'weigths'; did you mean 'weights'"):
+        average(stations, cells, weigths="area")
+
+
+def test_dates_of_time_zones_are_those_of_utc(rng):
+    date = pd.date_range("2020-01-01", periods=50, tz="Asia/Tokyo")
+    series = pd.DataFrame({"date": date, "level": rng.normal(size=50)})
+    naive = series.assign(date=date.tz_convert(None))
+    found = npax.interpolate(series, series[:3], "date", "level", model=MODEL)
+    expected = npax.interpolate(naive, naive[:3], "date", "level", model=MODEL)
+    assert np.allclose(found.level_mean, expected.level_mean) and found.date.dt.tz is not None
+    with pytest.raises(ValueError, match="'date' has a time zone in one of `observations` and `target`"):
+        npax.interpolate(series, naive, "date", "level", model=MODEL)

@@ -1,6 +1,7 @@
 """Rates of counts, from the estimator."""
 
 import inspect
+import sys
 
 import numpy as np
 import pandas as pd
@@ -143,7 +144,7 @@ def test_rows_without_a_count_are_left_out_and_more_may_come(hearing, rng):
     assert np.allclose(more.predict(X), clone(reg).fit(X, y, exposure=exposure).predict(X))
     before = dict(vars(some))
     with pytest.raises(ValueError, match="not negative"):
-        some.update(X[:1], [-1.0])
+        some.update(X[:1], [-1.0], exposure=1.0)
     assert vars(some).keys() == before.keys() and len(some.y_) == 80
 
 
@@ -250,6 +251,86 @@ def test_sums_of_repeated_counts_keep_their_overdispersion():
     assert abs(reg.predict(clinics).mean() / expected.mean() - 1) < 0.1
     drawn = np.log(reg.sample_y(clinics[:2], 64, exposure=1e6)).std(axis=1)
     assert np.allclose(drawn, 0.7, rtol=0.35)
+
+
+def test_alike_counts_have_their_rate():
+    """Their levels hardly move from those of each alone, whose errors are far too large: that is no end."""
+    reg = npax.CountRegressor().fit(np.arange(60.0)[:, None], np.full(60, 5))
+    rate = reg.predict(np.array([[10.5], [40.5]]), include_noise=False)
+    assert np.allclose(rate, 5, rtol=0.08)
+    reg.fit(np.arange(60.0)[:, None], np.full(60, 100_000), exposure=1e7)
+    rate, std = reg.predict(np.array([[10.5]]), return_std=True, include_noise=False)
+    assert np.allclose(rate, 0.01, rtol=0.01) and std < 1e-4
+
+
+def test_exposures_that_were_given_to_fit_are_asked_for_again(hearing, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
+    for method in (reg.update, reg.score, reg.score_report):
+        with pytest.raises(ValueError, match="`exposure` was given to `fit`: give that of these counts, too"):
+            method(X, y)
+    assert len(reg.y_) == 80
+    reg = reg.fit(X, y)
+    assert np.isfinite(reg.score(X, y)) and len(reg.update(X, y).y_) == 160
+
+
+def test_overdispersion_does_not_depend_on_the_order_of_the_rows(hearing, monkeypatch):
+    """Of many counts some are looked at: not every third, which may be of one kind."""
+    monkeypatch.setattr(sys.modules["npax.estimators.counts"], "LOOKED_AT", 100)
+    rng = np.random.default_rng(0)
+    places, kind = np.repeat(rng.uniform(size=(100, 2)), 3, axis=0), np.tile([0.0, 1.5, 1.5], 100)
+    y = np.minimum(rng.poisson(3 * np.exp(kind * rng.normal(size=300))), 30)
+    order = rng.permutation(300)
+
+    def found(rows):
+        reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(places[rows], y[rows])
+        return reg._overdispersion(reg.regressor_, places[rows], y[rows].astype(float), np.ones(300))
+
+    assert found(order) == pytest.approx(found(np.arange(300)), rel=1e-5)
+
+
+def test_where_nobody_was_asked_nothing_is_known(hearing, rng):
+    X, y, tested, _ = surveyed(rng, Binomial())
+    none = np.arange(80) % 7 == 3
+    reg = npax.CountRegressor(Binomial(), npax.NeuralProcessRegressor(hearing))
+    with pytest.warns(npax.estimators.DroppedRows, match="11 of 80 rows"):
+        reg.fit(X, np.where(none, 0, y), exposure=np.where(none, 0, tested))
+    assert len(reg.y_) == len(reg.exposure_) == 69
+    with pytest.raises(ValueError, match="`exposure` must be positive"):
+        reg.fit(X, np.where(none, 1, y), exposure=np.where(none, 0, tested))
+
+
+def test_fractions_are_no_counts(hearing, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    with pytest.warns(UserWarning, match="which is no whole number: .* Give counts and their `exposure`, not rates"):
+        npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y / exposure)
+
+
+def test_labels_in_another_order_are_refused(hearing, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    X, people = pd.DataFrame(X, columns=["east", "north"]), pd.Series(exposure)
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, pd.Series(y), exposure=people)
+    words = "have the same labels in another order"
+    with pytest.raises(ValueError, match=f"`X` and `exposure` {words}"):
+        reg.fit(X, y, exposure=people.sample(frac=1, random_state=0))
+    with pytest.raises(ValueError, match=f"`X` and `y` {words}"):
+        reg.fit(X.iloc[::-1], pd.Series(y), exposure=exposure)
+    shares = pd.DataFrame([exposure, exposure])
+    for of in (reg, reg.regressor_):
+        with pytest.raises(ValueError, match=f"`X` and `weights` {words}"):
+            of.predict_average(X.iloc[::-1], shares)
+    both = reg.predict_average(X.iloc[::-1], shares[shares.columns[::-1]])
+    assert np.allclose(both, reg.predict_average(X, shares))
+
+
+def test_average_rates_have_a_covariance(hearing, rng):
+    X, y, exposure, _ = surveyed(rng, Poisson())
+    reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
+    weights = np.stack([exposure, X[:, 0] > 0])
+    rate, std = reg.predict_average(X, weights, return_std=True)
+    again, cov = reg.predict_average(X, weights, return_cov=True)
+    assert np.array_equal(rate, again) and np.allclose(np.sqrt(np.diag(cov)), std) and cov.shape == (2, 2)
+    assert np.array_equal(reg.predict_average(X, return_cov=True)[1].shape, ())
 
 
 def test_scores_of_searches_have_exposures(hearing, rng):

@@ -395,13 +395,13 @@ def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
     told = [
-        table.assign(day=days.tz_localize("UTC")),
         table.assign(day=days.date),
         table.assign(day=xr.date_range("2020-01-01", periods=40, calendar="noleap", use_cftime=True)),
     ]
     cases = [(dated, dated, {"coords": "isotropic"}), (dated, dated, {"normalize": False})]
     cases += [(dated.to_xarray(), dated, {"coords": "isotropic"})]
     cases += [(other, other, {}) for other in told] + [(numbered, told[0], {})]
+    cases += [(numbered, table.assign(day=days.tz_localize("UTC")), {})]
     for observations, target, options in cases:
         with pytest.raises(ValueError, match=r"holds dates.*columns 'day'.*np.timedelta64\(1, \"D\"\)"):
             npax.interpolate(observations, target, ["lon", "day"], "temp", model=tiny, **options)
@@ -766,8 +766,10 @@ def test_what_goes_with_counts_is_said(villages, hearing):
     options = {"y": "positive", "counts": npax.counts.Binomial(), "exposure": "tested"}
     for words, wrong in {
         r"`exposure` is of counts: say which, `counts=npax.counts.Poisson\(\)`": {"counts": None},
-        r"one column `y`, no `error` .* and no `finetune`; got .*error=\['tested'\]": {"error": "tested"},
-        r"no `finetune`; got .*finetune=5": {"finetune": 5},
+        r"one column `y`, no `error` .* and no `finetune` with its `gaps`; got .*error=\['tested'\]": {
+            "error": "tested"
+        },
+        r"no `finetune` with its `gaps`; got .*finetune=5": {"finetune": 5},
         r"got y=\['positive', 'tested'\]": {"y": ["positive", "tested"]},
         "no column .*'people'|'people'": {"exposure": "people"},
         "from 0 to `exposure`": {"exposure": None},

@@ -1,5 +1,7 @@
 """Averages over regions, against the closed form of a Gaussian process."""
 
+import sys
+
 import numpy as np
 import pytest
 import untrained
@@ -111,3 +113,20 @@ def test_standard_deviations_are_of_any_unit(gp, seen, c):
         average_std(predictor, at, halves(at), predictor(at)) for predictor in (Exact(gp, x, c * y), Exact(gp, x, y))
     )
     assert np.allclose(found / c, expected)
+
+
+def test_what_a_network_answers_far_away_is_no_covariance(gp, seen, monkeypatch):
+    """A response that is off by little everywhere: over the whole it would add up to more than is true."""
+    x = np.linspace(-60, 60, 1001)[:, None]
+    predictor = Exact(gp, *seen)
+    prediction, whole = predictor(x), np.full((1, 1001), 1 / 1001)
+    true = average_std(predictor, x, whole, prediction)
+    averages = sys.modules["npax.inference.averages"]
+    response = averages.covariances_with
+    with monkeypatch.context() as patch:
+        for off in (-0.02, 0.02):
+            patch.setattr(averages, "covariances_with", lambda *given, off=off: response(*given) + off)
+            assert np.allclose(average_std(predictor, x, whole, prediction), true, rtol=0.2)
+            patch.setattr(averages, "LOST", 0.0)
+            assert not np.allclose(average_std(predictor, x, whole, prediction), true, rtol=0.5)
+            patch.setattr(averages, "LOST", 0.05)

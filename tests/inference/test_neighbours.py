@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from scipy.spatial import KDTree
 
 from npax.inference.neighbours import LEVELS, REPEATS, Neighbours
+from npax.inference.spread import Spread
 
 
 def test_near_ones_are_the_nearest_and_far_ones_lie_beyond(rng):
@@ -104,3 +106,11 @@ def test_the_order_of_the_observations_does_not_matter(rng):
     points, places, order = rng.normal(size=(3_000, 3)), rng.normal(size=(50, 3)), rng.permutation(3_000)
     seen, again = Neighbours(points, 64)(places), order[Neighbours(points[order], 64)(places)]
     assert np.array_equal(seen, np.sort(again, axis=1))
+
+
+def test_in_a_gap_neither_does_it(rng):
+    angle, away = rng.uniform(0, 2 * np.pi, 3_000), rng.uniform(1, 3, 3_000)
+    points, order = np.stack([away * np.cos(angle), away * np.sin(angle)], axis=1), rng.permutation(3_000)
+    places = rng.uniform(-0.3, 0.3, (20, 2))
+    seen, again = Spread(KDTree(points), 64)(places), order[Spread(KDTree(points[order]), 64)(places)]
+    assert np.array_equal(np.sort(seen, axis=1), np.sort(again, axis=1))

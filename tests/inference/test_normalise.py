@@ -176,6 +176,10 @@ def test_standardiser(rng):
         np.full((3, 1), 0.1 * 2.0**200),
     ):
         assert Standardiser.of(constant).std == 1 and np.allclose(Standardiser.of(constant)(constant), 0)
+    told = Standardiser.of(np.full((5, 1), 0.1), np.full((5, 1), 0.003))  # they vary by less than their errors
+    assert told.mean == 0.1 and 0 < told.std < 0.003
+    assert Standardiser.of(np.full((5, 1), 0.1), np.zeros((5, 1))).std == 1
+    assert Standardiser.of(np.full((1, 1), 0.1), np.full((1, 1), 0.003)).std == 1
     empty = Standardiser.of(np.zeros((0, 2)))
     assert np.array_equal(empty.mean, [0, 0]) and np.array_equal(empty.std, [1, 1])
 

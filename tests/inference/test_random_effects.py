@@ -67,8 +67,10 @@ def test_where_errors_explain_all_the_unit_is_a_part_of_them(rng):
 
 
 def test_values_that_do_not_vary_keep_their_unit():
-    found = Standardiser.of(np.full((5, 1), 7.0), np.ones((5, 1)))
-    assert found.mean == 7 and found.std == 1
+    """But for several of known errors: they vary by less than these, as do those that hardly vary."""
+    found, hardly = (Standardiser.of(7.0 + by * np.eye(5)[:, :1], np.ones((5, 1))) for by in (0.0, 1e-9))
+    assert found.mean == 7 and found.std == pytest.approx(hardly.std) and found.std < 1
+    assert Standardiser.of(np.full((1, 1), 7.0), np.ones((1, 1))).std == 1
     assert Standardiser.of(np.zeros((0, 1)), np.zeros((0, 1))).std == 1
     known = Standardiser.of(np.full((5, 1), 7.0), np.zeros((5, 1)))
     assert known.mean == 7 and known.std == 1

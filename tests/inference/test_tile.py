@@ -212,6 +212,17 @@ def test_records_of_stations_are_interpolated_between_them(gp, rng):
     assert np.sqrt(np.mean((predicted.mean - wave(between)) ** 2)) < 0.1
 
 
+def test_the_order_of_the_observations_does_not_matter(small, rng):
+    """Of many at one place some are seen, and in a gap some of those around it: the same ones, in any order."""
+    angle, away = rng.uniform(0, 2 * np.pi, 600), rng.uniform(1, 3, 600)
+    around_a_gap = np.stack([away * np.cos(angle), away * np.sin(angle)], axis=1)
+    order, xt = rng.permutation(600), rng.uniform(-1, 1, (30, 2))
+    for x in (around_a_gap, around_a_gap[np.arange(600) % 20]):
+        y = wave(x) + rng.normal(size=(600, 2))
+        for a, b in zip(Tiled(small, x, y, size=32)(xt), Tiled(small, x[order], y[order], size=32)(xt), strict=True):
+            assert np.array_equal(a, b)
+
+
 @pytest.mark.parametrize("counts", [[30_000, 20_000, 8_000, 4_000, 3_000], [700, 1], [50] * 100, [1], [90_000]])
 def test_cells_of_many_targets_come_in_pieces_where_that_is_less_work(counts):
     starts = np.cumsum([0, *counts])

@@ -78,8 +78,10 @@ def average(
         dated = scaled_by_themselves(x, coords.value)
         given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
         columns = [*x, *beside, *([] if weights is None else [weights])]
-        _, target = of.read_places(at, columns, dated, given)
+        wanted, target = of.read_places(at, columns, dated, given)
         tables.check_there(target, by, at)
+        if output is not None and hasattr(target, "columns"):
+            tables.check_kinds(target[by], output)
 
         from ..estimators import average as of_regions
 
@@ -96,6 +98,9 @@ def average(
             exposure=exposure,
             **of.library_options(coords, model, finetune, strategy),
         )
+        for name in filter(dated.__contains__, by):
+            if tables.of_zones(wanted[name]):  # as they were written
+                found = found.rename(index=dict(zip(target[name], wanted[name], strict=True)), level=name)
         _print(found, by)
         if output is not None:
             gridded = tables.ending(output) in (".nc", ".zarr")
@@ -116,7 +121,7 @@ def _print(found, by):
     rows = of_regions(found, by)
     table = Table(*map(str, rows.columns), box=None)
     for row in rows.head(SHOWN).itertuples(index=False):
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in row))
+        table.add_row(*map(str, row[: len(by)]), *(f"{value:.4g}" for value in row[len(by) :]))
     out.print(table)
     if len(rows) > SHOWN:
         out.print(f"and {len(rows) - SHOWN:,} more regions")

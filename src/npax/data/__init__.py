@@ -1,6 +1,11 @@
 """Data that comes with the package, and readers of data sets that do not."""
 
-from .argo import Argo as Argo, argo as argo
+from .argo import (
+    ARGO_ACKNOWLEDGEMENT as ARGO_ACKNOWLEDGEMENT,
+    ARGO_START as ARGO_START,
+    Argo as Argo,
+    argo as argo,
+)
 from .fields import (
     Ozone as Ozone,
     Rainfall as Rainfall,

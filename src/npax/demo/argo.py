@@ -9,7 +9,7 @@ from rich.table import Table
 from scipy.spatial import KDTree
 
 from ..data import argo, is_land
-from ..data.argo import ACKNOWLEDGEMENT, START
+from ..data.argo import ARGO_ACKNOWLEDGEMENT, ARGO_START
 from ..estimators import NeuralProcessRegressor
 from ..files import replaced
 from ..metrics import score_report
@@ -140,7 +140,7 @@ def write(result: Result, path: str | Path) -> None:
             "title": TITLE,
             "source": "npax neural process, conditioned on Argo profiles",
             "comment": "From profiles of January to March 2016. No value on land and beyond 5 degrees of all of them.",
-            "acknowledgement": ACKNOWLEDGEMENT,
+            "acknowledgement": ARGO_ACKNOWLEDGEMENT,
         },
     )
     path = Path(path)
@@ -193,7 +193,7 @@ def _score(name: str, predict: Callable, X, y, held_out, console) -> Row:
 def _map(regressor, X, console, reach=5.0):
     """The global 1-degree grid in the frame of the floats, with cells kept within `reach` degrees of one."""
     lon, lat = np.arange(20.5, 380), np.arange(-89.5, 90)
-    shown = (SHOWN - START) / np.timedelta64(1, "D")
+    shown = (SHOWN - ARGO_START) / np.timedelta64(1, "D")
     cells = np.column_stack([a.ravel() for a in np.meshgrid(lon, lat, shown)])
     console.print(f"map of {len(cells):,} cells ...")
     started = time.perf_counter()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..counts import AbstractCounts
 from ..training import AbstractGaps
-from .by_name import ByName, Names, listed, numbers_of
-from .grid import flat, moment_attributes, refuse_taken, require, xarray
+from .by_name import ByName, Names, listed, numbers_of, refuse_twice
+from .counts import CountRegressor
+from .grid import flat, moment_variables, refuse_taken, require, xarray
+from .missing import refuse_undecoded
 from .table import with_levels
 
 if TYPE_CHECKING:
@@ -55,43 +57,104 @@ def average(
     - `target`: places all over the regions, as for `interpolate`: rows of a DataFrame or cells of a grid, which say
       what they belong to. Cells of a grid without coordinates or covariates are in no region.
     - `by`: what names the region of each place, a column of the table, or a variable or coordinate of the grid (of a
-      DataArray, its own name), or several: `["year", "basin"]`. Places where it is missing are in no region. None: all
-      places are one region.
+      DataArray, its own name), or several: `["year", "basin"]`. Places where it is missing (NaN, None, "") are in
+      no region. None: all places are one region.
     - `weights`: the name of what each place counts, its area or the people there. None: all rows of a table the same;
       so do the cells of a grid, but for those of longitudes and latitudes (`coords="latlon"`), which count as the
-      cosine of the latitude, their area where they are evenly spaced.
+      cosine of the latitude, their area where they are evenly spaced (half of it where a meridian is there twice, 0
+      and 360).
 
     **Returns:** for a DataFrame one with a row for each region, whose index is `by`; for a grid a Dataset with the
     dimension `by` (with several of these, a dimension each), whose variables carry the attributes of `y`; of one region
-    a row, and numbers.
+    a row, and numbers. The attribute `strategy` says whether the prediction is exact or tiled.
 
-    **Cost:** a prediction at all places, and some seconds for a few regions, a minute or two for some
-    hundreds (`npax.inference.average_covariance`).
+    **Cost:** a prediction at all places, and some seconds for a few regions, a minute or two for every 256 of many
+    (`npax.inference.average_covariance`).
 
     **Raises:** what `interpolate` does, and `ValueError` for weights that are negative or missing, or zero all over a
     region, or where no place is in any.
     """
+    by = _names(by, "by")
     names = Names.of(observations, x, y, covariates, error, exposure)
-    given = ByName.of(observations, target, names, counts=counts, coords=coords, finetune=finetune, **options)
-    by = [] if by is None else listed(by)
+    given = ByName.of(
+        observations, target, names, counts=counts, coords=coords, finetune=finetune, gaps=gaps, **options
+    )
     refuse_taken(by, names.ys, "by")
     of = _of_rows if given.grid is None else _of_cells
-    parts, counted, attributes = of(target, given, by, weights)
+    parts, counted, held = of(target, given, by, _names(weights, "weights"))
     cells = np.asarray(given.wanted if given.grid is None else given.grid.points(), np.float64)
     there = np.isfinite(cells).all(axis=1) & parts.notna().all(axis=1).to_numpy()
     if not there.any():
         raise ValueError(
             f"No place of `target` is in a region: of all {len(cells):,} coordinates are missing, or one of {by}."
+            if len(cells)
+            else "`target` has no places."
         )
+    cells, counted = cells[there], counted[there]
     found, number = _regions(parts[there])
-    shares = np.zeros((len(found), len(number)))
-    shares[number, np.arange(len(number))] = counted[there]
+    _check_weights(counted, number, found.index, weights)
     fitted = given.fit(finetune, gaps)
-    moments = fitted.predict_average(cells[there], shares, return_std=True)
-    mean, std = (np.reshape(a, (len(found), -1)) for a in moments)
+    mean, std = (np.empty((len(found), len(names.ys))) for _ in range(2))
+    for some in _batches(np.bincount(number)):
+        inside = np.isin(number, some)
+        shares = (number[inside] == some[:, None]) * counted[inside]
+        moments = fitted.predict_average(cells[inside], shares, return_std=True)
+        mean[some], std[some] = (np.reshape(a, (len(some), -1)) for a in moments)
     for i, name in enumerate(names.ys):
         found[f"{name}_mean"], found[f"{name}_std"] = mean[:, i], std[:, i]
-    return found if given.grid is None else _gridded(found, by, attributes)
+    strategy = (fitted.regressor_ if isinstance(fitted, CountRegressor) else fitted).strategy_
+    if given.grid is None:
+        found.attrs["strategy"] = strategy
+        return found
+    gridded = found.to_xarray()
+    gridded = gridded if by else gridded.isel(index=0, drop=True)
+    attributes = dict(moment_variables(names.ys, given.attributes, strategy)) | {n: held[n].attrs for n in by}
+    for name, own in attributes.items():
+        gridded[name].attrs = own
+    return gridded
+
+
+TOGETHER = 256
+"""Regions that share the places that stand for all of them."""
+LARGEST = 2**25
+"""Regions times places, of which there are several arrays at a time."""
+
+
+def _names(names, argument):
+    """**Raises** `TypeError` for values in place of the names of columns, `ValueError` for one that is given twice."""
+    each = [] if names is None else listed(names)
+    if hasattr(names, "shape") or not all(isinstance(name, Hashable) for name in each):
+        raise TypeError(f"`{argument}` is a name here: add the values to `target`, and give their column's name.")
+    if len(set(each)) < len(each):
+        raise ValueError(f"`{argument}` must name every column once, got {each}.")
+    if argument == "weights" and len(each) > 1:
+        raise ValueError(f"`weights` must be one name, got {each}: multiply the columns first.")
+    return each
+
+
+def _check_weights(counted, number, regions, name):
+    wrong = ~(np.isfinite(counted) & (counted >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"`weights`, {name!r}, must be finite and not negative, got {counted[wrong][0]:g} at {wrong.sum():,} of "
+            f"{len(counted):,} places, the first in the region {regions[number[wrong][0]]!r}. Fill what is missing "
+            "(`.fillna(0)`), or leave these places out."
+        )
+    most = np.zeros(len(regions))
+    np.maximum.at(most, number, counted)
+    if not most.all():
+        raise ValueError(f"`weights`, {name!r}, must not be zero all over a region, as of {regions[most.argmin()]!r}.")
+
+
+def _batches(sizes: np.ndarray) -> Iterator[np.ndarray]:
+    """Numbers of the regions that are asked for together, from the number of places in each."""
+    first = 0
+    while first < len(sizes):
+        some = np.arange(first, min(first + TOGETHER, len(sizes)))
+        while len(some) > 1 and len(some) * sizes[some].sum() > LARGEST:
+            some = some[: len(some) // 2]
+        yield some
+        first += len(some)
 
 
 def _regions(parts):
@@ -102,16 +165,22 @@ def _regions(parts):
     return grouped.size().to_frame()[[]], grouped.ngroup().to_numpy()
 
 
+def _without_empty(parts):
+    """Empty texts are missing: files of grids have no other word for it."""
+    return parts.mask(parts == "")
+
+
 def _of_rows(target, given, by, weights):
-    """Of the rows of a table: what they belong to, as columns, what each counts, `[n]`, and no attributes."""
-    held = with_levels(target, [*by, *([] if weights is None else [weights])])
+    """Of the rows of a table: what they belong to, as columns; what each counts, `[n]`; and what holds these."""
+    held = with_levels(target, [*by, *weights])
     require(held.columns, by, "target")
-    parts = held[by].reset_index(drop=True)
-    return parts, np.ones(len(parts)) if weights is None else numbers_of(held, [weights], "target")[:, 0], {}
+    refuse_twice(held, by, "target")
+    parts = _without_empty(held[by].reset_index(drop=True))
+    return parts, numbers_of(held, weights, "target")[:, 0] if weights else np.ones(len(parts)), held
 
 
 def _of_cells(target, given, by, weights):
-    """Of the cells of a grid: the same, and the attributes of the variables that the result has."""
+    """The same of the cells of a grid."""
     xr = xarray()
     if isinstance(target, xr.DataArray) and (target.name is None or target.name in target.coords):
         held = target.coords.to_dataset()
@@ -119,19 +188,23 @@ def _of_cells(target, given, by, weights):
         held = target.to_dataset(name=target.name)
     else:
         held = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
-    parts = _columns(held, by, given.grid)
-    if weights is not None:
-        counted = numbers_of(_columns(held, [weights], given.grid), [weights], "target")[:, 0]
+    parts = _without_empty(_columns(held, by, given.grid))
+    if weights:
+        counted = numbers_of(_columns(held, weights, given.grid), weights, "target")[:, 0]
     elif given.regressor.coords == "latlon":
-        counted = np.cos(np.deg2rad(np.asarray(given.grid.points()[:, 1], np.float64)))
+        counted = _areas(given.grid)
     else:
         counted = np.ones(given.grid.size)
-    moments = {
-        f"{name}_{kind}": moment_attributes(kind, name, given.attributes.get(name, {}))
-        for name in given.names.ys
-        for kind in ("mean", "std")
-    }
-    return parts, counted, {**moments, **{name: held[name].attrs for name in by}}
+    return parts, counted, held
+
+
+def _areas(grid):
+    """Of evenly spaced cells, as cosines of the latitude; a meridian that is there twice (0 and 360) has half each."""
+    areas = np.cos(np.deg2rad(np.asarray(grid.points()[:, 1], np.float64)))
+    lon = grid.axes[0]
+    if lon.ndim == 1 and lon.size > 1 and lon[0] % 360 == lon[-1] % 360:
+        areas *= flat(lon.copy(data=np.where(np.isin(np.arange(lon.size), [0, lon.size - 1]), 0.5, 1.0)), grid.sizes)
+    return areas
 
 
 def _columns(held, names, grid):
@@ -142,14 +215,11 @@ def _columns(held, names, grid):
     for name in names:
         other = [d for d in held[name].dims if d not in grid.sizes]
         if other:
-            raise ValueError(f"{name!r} of `target` varies along {other[0]!r}, as no place does: choose one of these.")
+            raise ValueError(
+                f"{name!r} of `target` varies along {other[0]!r}, as no place does: choose one of these. "
+                "(Regions that overlap are `weights` `[regions n]` of `NeuralProcessRegressor.predict_average`.)"
+            )
+        if held[name].dtype.kind in "iuf":
+            refuse_undecoded(held[name], name, "`target`")
     cells = {name: flat(held[name].variable.compute(), grid.sizes) for name in names}
     return pd.DataFrame(cells, index=range(grid.size))
-
-
-def _gridded(found, by, attributes):
-    dataset = found.to_xarray()
-    dataset = dataset if by else dataset.isel(index=0, drop=True)
-    for name, given in attributes.items():
-        dataset[name].attrs = given
-    return dataset

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,9 +14,10 @@ from ..arguments import instance
 from ..arrays import with_nan
 from ..counts import AbstractCounts
 from ..training import AbstractGaps
-from .counts import CountRegressor, refuse_impossible
+from .counts import CountRegressor, refuse_impossible, where_asked
 from .dates import (
     in_days,
+    in_utc,
     refuse_dates,
     refuse_other_kinds_of_time,
     scaled_by_themselves,
@@ -96,6 +99,7 @@ class ByName(NamedTuple):
         counts: Any,
         coords: str,
         finetune: int,
+        gaps: AbstractGaps | None,
         **options,
     ) -> ByName:
         """**Raises** what `interpolate` says, all but for the target's values before anything is computed."""
@@ -108,13 +112,16 @@ class ByName(NamedTuple):
             refuse_levels_of_columns(given, where)
         if coords == "latlon":
             refuse_latitude_first(names.x)
-        _check_counts(names, counts, finetune)
+        _check_counts(names, counts, finetune, gaps)
+        _check_options(options)
         x, columns, ys = names.x, names.columns, names.ys
         beside = names.errors + ([] if names.exposure is None else [names.exposure])
         reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
         dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
         table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
-        refuse_other_kinds_of_time(dated, table, _of_target(target, x))
+        places_asked = with_levels(target, columns) if is_table(target) else target
+        table, places_asked = in_utc(table, places_asked, dated)
+        refuse_other_kinds_of_time(dated, table, _of_target(places_asked))
         starts = [start_of(table[name]) if name in dated else None for name in columns]
         grid = None if is_table(target) else Grid.of(target, columns, starts)
         table = _with_days(table, columns, starts)
@@ -123,6 +130,7 @@ class ByName(NamedTuple):
         if names.exposure is not None:
             of_each = numbers_of(table, [names.exposure], "observations")[:, 0]
         if counts is not None:
+            values[:, 0] = where_asked(values[:, 0], of_each)
             refuse_impossible(counts, values[:, 0], of_each)
         there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # of swaths, what has a place
         if not is_table(observations) and reg.on_missing == "drop":
@@ -140,9 +148,8 @@ class ByName(NamedTuple):
         warn_of_numbers_like_dates(x[first:], places[:, first : len(x)])
         wanted = None
         if grid is None:
-            asked = with_levels(target, columns)
-            require(asked.columns, columns, "target")
-            wanted = numbers_of(_with_days(asked, columns, starts), columns, "target")
+            require(places_asked.columns, columns, "target")
+            wanted = numbers_of(_with_days(places_asked, columns, starts), columns, "target")
             refuse_missing(wanted, columns, "`target`")
         if counts is not None:
             attributes = {
@@ -170,9 +177,7 @@ def listed(names: Any) -> list[Hashable]:
 def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
     """`[n d]`, what is missing NaN. **Raises** `ValueError` naming a column that is not there or not of numbers."""
     require(table.columns, names, where)
-    twice = [name for name in names if np.ndim(table[name]) > 1]
-    if twice:
-        raise ValueError(f"`{where}` has several columns that are named {', '.join(map(repr, twice))}: rename them.")
+    refuse_twice(table, names, where)
     refuse_dates(((name, table[name]) for name in names), f"`{where}`")
     rules: dict[str, Any] = {
         "dtype": "float64",
@@ -192,17 +197,33 @@ def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
-def _check_counts(names, counts, finetune):
+def refuse_twice(table: Any, names: Sequence[Hashable], where: str) -> None:
+    """**Raises** `ValueError` where several columns have one of the names."""
+    twice = [name for name in names if np.ndim(table[name]) > 1]
+    if twice:
+        raise ValueError(f"`{where}` has several columns that are named {', '.join(map(repr, twice))}: rename them.")
+
+
+def _check_options(options):
+    """**Raises** `TypeError` for what is no option of the estimator, as Python does for its own arguments."""
+    known = inspect.signature(NeuralProcessRegressor).parameters
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, "by", "weights", "store", "include_noise", "exposure"], 1)
+            raise TypeError(f"Unexpected keyword argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
+
+
+def _check_counts(names, counts, finetune, gaps):
     """**Raises** `ValueError` for what does not go with counts, or only with these."""
     if counts is None:
         if names.exposure is not None:
             raise ValueError("`exposure` is of counts: say which, `counts=npax.counts.Poisson()` or `Binomial()`.")
         return
     instance(AbstractCounts, counts=counts)
-    if names.errors or finetune or len(names.ys) > 1:
+    if names.errors or finetune or gaps is not None or len(names.ys) > 1:
         raise ValueError(
-            "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune`; got "
-            f"y={names.ys}, error={names.errors}, finetune={finetune}."
+            "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune` with its `gaps`; "
+            f"got y={names.ys}, error={names.errors}, finetune={finetune}, gaps={gaps}."
         )
     if names.exposure is not None and names.exposure in (*names.x, *names.ys):
         raise ValueError(
@@ -220,10 +241,10 @@ def _names_of_values(y, observations, x) -> list[Hashable]:
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
 
 
-def _of_target(target, x):
+def _of_target(target):
     """What holds the coordinates of a target, by name; nothing where it is of no kind that has names."""
     if is_table(target):
-        return with_levels(target, x)
+        return target
     named = getattr(target, "variables", getattr(target, "coords", target))
     return named if isinstance(named, Mapping) else {}
 

@@ -12,15 +12,16 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
-from ..inference import average_std
+from ..inference import average_covariance, average_std
 from ..inference.counted import ROUNDS, Counted, Even, linearised
 from ..likelihoods import of_real_numbers
+from ..metrics._check import check_rows
 from ..models._base import hears_errors
 from ..progress import Progress
 from ..warn import warn
 from .dates import refuse_dates_in
 from .missing import unmasked
-from .options import probabilities, seed_of
+from .options import probabilities, refuse_both, seed_of
 from .regions import Regions
 from .sklearn import NeuralProcessRegressor
 from .text import refuse_text
@@ -106,9 +107,10 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         self._keep(regressor, X, y, exposure)
         return self
 
-    def update(self, X, y, *, exposure: Any = 1.0) -> "CountRegressor":
-        """Adds counts to those in use, as `fit` on all of them."""
+    def update(self, X, y, *, exposure: Any = None) -> "CountRegressor":
+        """Adds counts to those in use, as `fit` on all of them. `exposure` is left out where it was in `fit`."""
         check_is_fitted(self)
+        exposure = self._exposure(exposure)
         X, y, exposure = self._checked(self.regressor_, X, y, exposure, reset=False)
         parts = ((self.X_, X), (self.y_, y), (self.exposure_, exposure))
         return self._keep(self.regressor_, *map(np.concatenate, parts))
@@ -122,32 +124,38 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         mean, std = self._counts.moments(*self._levels(X, include_noise))
         return (mean, std) if return_std else mean
 
-    def predict_average(self, X, weights=None, return_std=False):
+    def predict_average(self, X, weights=None, return_std=False, return_cov=False):
         """The average rate of regions, such as the prevalence of a district, and with `return_std` its standard
-        deviation: `[regions]`, of one region a number.
+        deviation: `[regions]`, of one region a number; with `return_cov` their covariance, `[regions regions]`, by
+        which it is known how they differ.
 
         **Arguments:** `X [n d]`: places all over the regions; `weights`: how many people live there, `[n]` or
         `[regions n]`; None for the same. Cost and accuracy are those of `NeuralProcessRegressor.predict_average`; of
         200 and 400 counts 95 % intervals hold 86 to 89 %. Overdispersion is averaged out.
         """
+        refuse_both(return_std, return_cov)
+        check_rows(X, axis=-1, weights=weights)
         X = self._fitted()._targets(X)
         regions = Regions.of(weights, len(X))
         field = self.regressor_._predictor(len(X))(X)
         mean, with_noise, std = (a[:, 0] for a in (field.mean, field.observation_std, field.function_std))
         rate = regions.like(regions.shares @ self._counts.moments(mean, with_noise)[0])
-        if not return_std:
+        if not (return_std or return_cov):
             return rate
         steep = self._counts.slope(mean, with_noise) / np.maximum(self._counts.slope(mean, std), SMALLEST)
         times = steep * self._counts.moments(mean, std)[1] / np.maximum(std, SMALLEST)
-        of_rate = average_std(self.regressor_._predictor(1), X, regions.shares * times, field)
-        return rate, regions.like(of_rate[:, 0])
+        told = self.regressor_._predictor(1), X, regions.shares * times, field
+        if return_std:
+            return rate, regions.like(average_std(*told)[:, 0])
+        return rate, regions.like(average_covariance(*told)[..., 0], axes=2)
 
     def predict_average_quantiles(self, X, q, weights=None) -> np.ndarray:
         """Quantiles at probabilities `q` of what `predict_average` gives: `[regions]`, then the shape of `q`. They are
         those of a normal level whose rate has the mean and the standard deviation."""
+        levels = ndtri(probabilities(q))
         mean, std = (np.asarray(a) for a in self.predict_average(X, weights, return_std=True))
         level, across = self._counts.of_moments(mean.reshape(-1), std.reshape(-1))
-        quantiles = self._counts.rate(level[:, None] + across[:, None] * ndtri(probabilities(q)))
+        quantiles = self._counts.rate(level[:, None] + across[:, None] * levels)
         return quantiles.reshape((*mean.shape, *np.shape(q)))
 
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
@@ -175,28 +183,40 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         each = np.broadcast_to(each[:, None], levels.shape)
         return self._counts.draw(rng, each, self._counts.rate(levels))
 
-    def score(self, X, y, sample_weight=None, exposure: Any = 1.0) -> float:
-        """The coefficient of determination of expected counts: of `exposure` times the rate.
+    def score(self, X, y, sample_weight=None, exposure: Any = None) -> float:
+        """The coefficient of determination of expected counts: of `exposure` times the rate. `exposure` is left out
+        where it was in `fit`.
 
         **Pitfall:** scikit-learn's searches and `cross_val_score` hand exposures on to `fit` and `score` where metadata
         routing is enabled and both are asked for, `set_fit_request(exposure=True).set_score_request(exposure=True)`.
         """
         from sklearn.metrics import r2_score
 
+        check_is_fitted(self)
+        exposure = self._exposure(exposure)
         if sample_weight is not None:
             check_consistent_length(y, sample_weight)
             sample_weight = np.asarray(sample_weight)[np.isfinite(column_or_1d(unmasked(y)).astype(np.float64))]
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
         return float(r2_score(y, exposure * self.predict(X), sample_weight=sample_weight))
 
-    def score_report(self, X, y, exposure: Any = 1.0) -> dict[str, float]:
-        """`rmse mae nll crps coverage interval` of counts (`npax.counts.score_report`)."""
+    def score_report(self, X, y, exposure: Any = None) -> dict[str, float]:
+        """`rmse mae nll crps coverage interval` of counts (`npax.counts.score_report`). `exposure` is left out where it
+        was in `fit`."""
+        check_is_fitted(self)
+        exposure = self._exposure(exposure)
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
         return score_report(self._counts, y, exposure, *self._levels(X, True))
 
     @property
     def _counts(self):
         return Poisson() if self.counts is None else self.counts
+
+    def _exposure(self, given):
+        """One where none was ever given. **Raises** `ValueError` where some were given to `fit` and none are here."""
+        if given is None and (self.exposure_ != 1).any():
+            raise ValueError("`exposure` was given to `fit`: give that of these counts, too.")
+        return 1.0 if given is None else given
 
     def _request(self):
         """What predictions depend on, beside the strategy: not what the counts are linearised to, whose last
@@ -225,11 +245,20 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         return X, y, exposure
 
     def _checked(self, regressor, X, y: Any, exposure, *, reset):
-        y = None if y is None else column_or_1d(unmasked(y), warn=True)
+        check_rows(X, y=y, exposure=exposure)
+        if y is not None:
+            y = column_or_1d(unmasked(y), warn=True)
+            exposure = exposures(exposure, len(y))
+            y = where_asked(y, exposure)
         X, known, _ = regressor._checked(X, y, None, reset=reset)
-        exposure, there = exposures(exposure, len(y)), np.isfinite(y.astype(np.float64))
-        refuse_impossible(self._counts, y.astype(np.float64), exposure)
-        return X, known, exposure[there]
+        y = np.asarray(y, np.float64)
+        refuse_impossible(self._counts, y, exposure)
+        if (known != np.floor(known)).any():
+            warn(
+                f"`y` holds {known[known != np.floor(known)][0]:g}, which is no whole number: counts are, and how "
+                "certain rates are follows from these. Give counts and their `exposure`, not rates or shares."
+            )
+        return X, known, exposure[np.isfinite(y)]
 
     def _keep(self, regressor, X, y, exposure):
         with regressor._as_before_if_it_fails(), Progress("Rounds", ROUNDS, shown=regressor.progress) as bar:
@@ -268,7 +297,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
     def _tell_improbable(self, table, log_evidence):
         improbable = log_evidence < IMPROBABLE
-        if improbable.any():
+        if 0 < improbable.sum() <= max(1, len(improbable) // 10):  # more are no exceptions
             row = int(np.argmin(log_evidence))
             others = f" and {improbable.sum() - 1:,} more" if improbable.sum() > 1 else ""
             warn(
@@ -278,9 +307,16 @@ class CountRegressor(RegressorMixin, BaseEstimator):
             )
 
     def _overdispersion(self, regressor, X, y, exposure):
-        some = slice(None, None, -(-len(y) // LOOKED_AT))
+        some = np.random.default_rng(0).permutation(np.lexsort((y, *X.T)))[:LOOKED_AT]  # whatever order they come in
         field = regressor._predictor(1)(X[some])
         return self._counts.overdispersion(y[some], exposure[some], field.mean[:, 0], field.function_std[:, 0])
+
+
+def where_asked(y: np.ndarray, exposure: np.ndarray) -> np.ndarray:
+    """Counts `[n]`, missing where there are none of no exposure, which say nothing; what is no number as it is."""
+    if y.dtype.kind not in "iuf" or len(y) != len(exposure):
+        return y
+    return np.where((exposure == 0) & (y == 0), np.nan, y.astype(np.float64))
 
 
 def refuse_impossible(counts: AbstractCounts, y: np.ndarray, exposure: np.ndarray) -> None:

@@ -1,7 +1,7 @@
 """Dates are no numbers. Where each coordinate is scaled by itself the unit that makes them so does not matter;
 elsewhere it is the user's to choose."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import Any, TypeVar
 
@@ -70,6 +70,35 @@ def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted:
             reader = next(reader for kind, reader in readers.items() if kind in kinds)
             remedy = f"read text by `pandas.{reader}`" if "text" in kinds else "give both alike"
             raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: {remedy}.")
+
+
+def in_utc(observed: Any, wanted: Any, names: Iterable[Hashable]) -> tuple[Any, Any]:
+    """Both, with the dates of time zones in columns `names` of a DataFrame as those of UTC, without one. **Raises**
+    `ValueError` where one has a zone and dates of the other have none."""
+    for name in names:
+        zoned = [_has_zone(there, name) for there in (observed, wanted)]
+        if all(zoned):
+            observed, wanted = (_without_zone(there, name) for there in (observed, wanted))
+        elif any(zoned):
+            other = wanted if zoned[0] else observed
+            other = getattr(other, "variables", getattr(other, "coords", other))
+            named = isinstance(other, Mapping) or hasattr(other, "iloc")
+            if named and name in other and _kind(other[name]) == "dates":
+                raise ValueError(
+                    f"{name!r} has a time zone in one of `observations` and `target`, and none in the other: give both "
+                    "one (`.dt.tz_localize(zone)`), or take it away (`.dt.tz_convert(None)`, which gives UTC)."
+                )
+    return observed, wanted
+
+
+def _without_zone(table, name):
+    table = table.copy(deep=False)
+    table[name] = table[name].dt.tz_convert(None)
+    return table
+
+
+def _has_zone(table, name):
+    return hasattr(table, "iloc") and name in table and getattr(table[name].dtype, "tz", None) is not None
 
 
 def warn_of_numbers_like_dates(names: Iterable[Hashable], places: np.ndarray) -> None:

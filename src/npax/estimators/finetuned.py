@@ -23,7 +23,7 @@ def better(estimator, tuned: Finetuned, X: np.ndarray, y: np.ndarray) -> Abstrac
     if tuned.steps == 0 or tuned.held_out is None:
         return trained
     seen, hidden = np.flatnonzero(~tuned.held_out), np.flatnonzero(tuned.held_out)
-    hidden = hidden[:: -(-len(hidden) // MOST)]
+    hidden = np.random.default_rng(0).permutation(hidden)[:MOST]
 
     def fitted(model):
         other = copy(estimator)

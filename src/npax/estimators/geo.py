@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from ..files import is_remote
 from ..training import AbstractGaps
 from .by_name import ByName, Names
 from .counts import CountRegressor
-from .grid import moment_attributes, refuse_taken
+from .grid import moment_variables, refuse_taken
 from .likelihood import warn_of_noise
 from .moments import complete, lazy_moments, moments_at, of_rates
 
@@ -113,7 +113,9 @@ def interpolate(
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got {[*names.columns, *ys]}: rename them."
         )
-    given = ByName.of(observations, target, names, counts=counts, coords=coords, finetune=finetune, **options)
+    given = ByName.of(
+        observations, target, names, counts=counts, coords=coords, finetune=finetune, gaps=gaps, **options
+    )
     grid = given.grid
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
@@ -159,7 +161,7 @@ def _at_points(reg, target, places, ys, include_noise, counts):
 
 def _on_grid(reg, grid, ys, attributes, include_noise, counts, store, request):
     predictor = reg._predictor(grid.size)
-    variables = list(_variables(ys, attributes, reg.strategy_))
+    variables = list(moment_variables(ys, attributes, reg.strategy_))
     if store is not None or grid.chunks:
         predictor.progress = False  # of one block: the bar is that of all blocks, or dask's
     if store is not None:
@@ -177,10 +179,3 @@ def _on_grid(reg, grid, ys, attributes, include_noise, counts, store, request):
     return grid.frame.assign(
         {name: (tuple(grid.sizes), moments[..., i], given) for i, (name, given) in enumerate(variables)}
     )
-
-
-def _variables(ys, attributes, strategy) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and attributes of what is predicted: means, then standard deviations."""
-    for kind, also in (("mean", {"strategy": strategy}), ("std", {})):
-        for name in ys:
-            yield f"{name}_{kind}", {**moment_attributes(kind, name, attributes.get(name, {})), **also}

@@ -166,6 +166,15 @@ def moment_attributes(kind: str, name: Hashable, given: Mapping[str, Any]) -> di
     return {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
 
 
+def moment_variables(
+    ys: Sequence[Hashable], attributes: Mapping[Hashable, Mapping[str, Any]], strategy: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Names and attributes of what is predicted: means, then standard deviations."""
+    for kind, also in (("mean", {"strategy": strategy}), ("std", {})):
+        for name in ys:
+            yield f"{name}_{kind}", {**moment_attributes(kind, name, attributes.get(name, {})), **also}
+
+
 def xarray():
     """The library. **Raises** `ImportError` with the extra that brings it."""
     try:

@@ -27,7 +27,7 @@ from ..inference import (
 )
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
-from ..metrics._check import check_order
+from ..metrics._check import check_order, check_rows
 from ..models._base import check_error
 from ..training import AbstractGaps, finetune as train_on_gaps
 from ..warn import warn
@@ -264,6 +264,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         the process that knows the covariance, and 95 % intervals hold 82 to 94 % (its own 89 to 98).
         """
         refuse_both(return_std, return_cov)
+        check_rows(X, axis=-1, weights=weights)
         X = self._targets(X)
         regions = Regions.of(weights, len(X))
         prediction = self._predictor(len(X))(X)
@@ -331,6 +332,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _checked(self, X, y, error, *, reset):
         """Rows in use: float64, all finite."""
         check_order(y=y, error=error)
+        check_rows(X, y=y)
         of_y = {"ensure_2d": False, "ensure_all_finite": False, "dtype": "numeric"}
         X, y = self._valid(X, y, reset=reset, validate_separately=({"dtype": np.float64}, of_y))
         y = y.astype(np.float64)

@@ -14,6 +14,13 @@ ALL = 1024
 """Places that stand for all."""
 ASKED, OF_EACH = 64, 32
 """Places of which it is asked how all depend on them: of one region, and of each of several."""
+LOST = 0.05
+"""The correlation, in the mean of places about as far away, that is lost in what the model's response does not mean:
+all the places beyond would add up to more than the near ones."""
+BEYOND = 2.0
+"""How many times as far the lobes of true correlations reach."""
+RING = 8
+"""Places in the smallest ring around one."""
 LEAST = 1 / 9
 """The least variance, as a share of that of as many independent places."""
 
@@ -78,7 +85,8 @@ def _covariance(predictor, x, weights, std, unit):
         for row, j in enumerate(few):
             response = covariances_with(predictor, positions, j, unit)
             own = np.where(response[j] > 0, response[j], variance[j])
-            among[:, row] = response * np.where(own > 0, variance[j] / np.where(own > 0, own, 1.0), 0.0)
+            scaled = response * np.where(own > 0, variance[j] / np.where(own > 0, own, 1.0), 0.0)
+            among[:, row] = _of_the_near(scaled, points[every], j, variance)
             among[j, row] = variance[j]
             bar.advance(1)
     among = np.where(np.isnan(among), np.swapaxes(among[few], 0, 1)[around], among)  # asked from the other side
@@ -86,6 +94,25 @@ def _covariance(predictor, x, weights, std, unit):
     apart = np.einsum("kn,nc->kc", np.square(of_every), variance)
     columns = [_positive(c, least) for c, least in zip(np.moveaxis(found, -1, 0), LEAST * apart.T, strict=True)]
     return np.stack(columns, axis=-1)
+
+
+def _of_the_near(covariances, points, j, variance):
+    """Those with the place `j`, `[n columns]`, none beyond `BEYOND` times the distance at which they are `LOST`."""
+    away = np.sqrt(np.square(points - points[j]).sum(axis=1))
+    order = np.argsort(away, kind="stable")[1:]
+    rings, start = [], 0
+    while start < len(order):
+        rings.append(order[start : start + RING + start // 2])
+        start += len(rings[-1])
+    deviations = np.sqrt(variance * variance[j])
+    like = covariances / np.where(deviations > 0, deviations, 1.0)
+    kept = covariances.copy()
+    for c, there in enumerate(~np.isnan(like).T):
+        for ring in rings:
+            if abs(like[ring[there[ring]], c].sum()) < LOST * max(there[ring].sum(), 1):
+                kept[away > BEYOND * away[ring[-1]], c] = 0.0
+                break
+    return kept
 
 
 def _standing_for(points, weights, number):

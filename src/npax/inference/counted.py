@@ -133,7 +133,7 @@ def linearised(
         change = float(np.sqrt(np.mean(np.square((level - before) / std))))
         note(change)
         seen = _between(seen, counts.linearised(y, exposure, level, std), step)
-        settled = change < SETTLED or last <= change < NEARLY
+        settled = (change < SETTLED and number > 1) or last <= change < NEARLY  # first errors are of counts alone
         if settled or number == ROUNDS:
             break
         step, last = (step / 2 if change > last else step), change

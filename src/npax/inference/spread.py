@@ -29,7 +29,7 @@ class Spread:
 
     def __init__(self, tree: KDTree, size: int):
         self.tree, self.size = tree, size
-        order = np.random.default_rng(0).permutation(tree.n)
+        order = np.random.default_rng(0).permutation(np.lexsort(tree.data.T))  # whatever order they come in
         self.parts = [(np.arange(tree.n), tree)]
         while len(self.parts[-1][0]) > size:  # the last is seen whole
             part = np.sort(order[: max(1, len(self.parts[-1][0]) // THINNER)])

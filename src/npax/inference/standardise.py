@@ -30,7 +30,7 @@ class Standardiser:
         for these errors (`random_effects`).
 
         Where they do not vary, or there are none, nothing says how large deviations from them would be, and the unit
-        is kept: `std` is 1.
+        is kept: `std` is 1. (Several whose errors are known vary by less than these.)
         """
         if not y.shape[-2]:
             return cls(y.sum(axis=-2), np.ones_like(y.sum(axis=-2)))
@@ -43,6 +43,7 @@ class Standardiser:
             with np.errstate(over="ignore"):
                 beside = np.minimum(error / unit[..., None, :], LARGEST)
             mean, std = (a * unit for a in random_effects(near_one, beside))
+            varies |= (beside > 0).all(axis=-2) & (y.shape[-2] > 1)
         return cls(np.where(varies, mean, y[..., 0, :]), np.where(varies, std, 1.0))
 
     @classmethod

@@ -140,6 +140,8 @@ class Tiled:
         error = known_errors(model, error, y)
         if not len(x):
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
+        order = np.lexsort((*y.T, *x.T))  # of many at one place some are seen: the same ones, whatever the order
+        x, y, error = x[order], y[order], None if error is None else error[order]
         coordinates = coordinates if normalize else Unscaled(coordinates)
         self.columns, self.dy = x.shape[1], y.shape[1]
         self.positions = coordinates.positions(x)

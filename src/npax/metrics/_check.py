@@ -49,6 +49,17 @@ def check_order(**arrays: Any) -> None:
             )
 
 
+def check_rows(X: Any, axis: int = 0, **others: Any) -> None:
+    """The same for the rows of a table `X` and an `axis` of others: `y`, exposures, weights of regions."""
+    for name, other in others.items():
+        tables = all(hasattr(table, "iloc") and not hasattr(table, "compute") for table in (X, other))
+        if tables and _reordered(X.index, other.axes[axis]):
+            raise ValueError(
+                f"`X` and `{name}` have the same labels in another order: bring them into one with `.reindex`, or "
+                "pass both without labels, `.to_numpy()`."
+            )
+
+
 def _labels(array):
     """The labels along each axis, as an index of pandas, or `None`. The axes are named in xarray, and counted from the
     last in pandas, as a table of samples has a first one more than a series. Tables of dask have no labels yet."""
