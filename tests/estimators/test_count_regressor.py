@@ -296,7 +296,7 @@ def test_where_nobody_was_asked_nothing_is_known(hearing, rng):
     with pytest.warns(npax.estimators.DroppedRows, match="11 of 80 rows"):
         reg.fit(X, np.where(none, 0, y), exposure=np.where(none, 0, tested))
     assert len(reg.y_) == len(reg.exposure_) == 69
-    with pytest.raises(ValueError, match="`exposure` must be positive"):
+    with pytest.raises(ValueError, match="`exposure`, how many were tested, must be positive"):
         reg.fit(X, np.where(none, 1, y), exposure=np.where(none, 0, tested))
 
 

@@ -383,7 +383,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if not (self.normalize and of_real_numbers(self.model_.likelihood)):
             return
         columns = self.y_.reshape(len(self.y_), -1).T
+        known = np.zeros(columns.shape) if self.error_ is None else self.error_.reshape(len(self.y_), -1).T
         for i, column in enumerate(columns):
+            if len(column) > 1 and (known[i] > 0).all():
+                continue
             where = "`y`" if len(columns) == 1 else f"column {i} of `y`"
             remedy = "Give it in a unit in which deviations of about 1 are usual."
             warn_of_no_scale(column, f"All values of {where}", remedy)
