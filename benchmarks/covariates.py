@@ -6,7 +6,7 @@ Half of the stations, drawn at random, at most 300, predict the others. FOLDER h
 (of the R packages sp and fields), `era5_uk_2019_03.npz` and `era5_europe_2022_07.npz` (`npax.data` says what is in
 them). Universal kriging is a Gaussian process, Matern 3/2 of one length and white noise, whose mean is linear in the
 covariates: lengths and noise by restricted maximum likelihood, slopes by generalised least squares, with their doubt.
-Writes `results/covariates.md` and `.json`.
+The shipped model sees all observations at once (`strategy="exact"`). Writes `results/covariates.md` and `.json`.
 """
 
 from collections.abc import Iterator

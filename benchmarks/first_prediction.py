@@ -57,7 +57,8 @@ def _run(folder):
     subprocess.run(
         [*command, "--coords", "latlon", "--resolution", "5", "-o", "map.nc"],
         cwd=folder,
-        env={**os.environ, "XDG_CACHE_HOME": folder},
+        env={name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
+        | {"XDG_CACHE_HOME": folder},
         check=True,
         capture_output=True,
     )

@@ -5,7 +5,9 @@
 Half of the stations, drawn at random, at most 300, predict the others. FOLDER holds `meuse.csv` and `na_rainfall.csv`
 (of the R packages sp and fields), `ozone_midwest.npz` (fields) and `era5_uk_2019_03.npz` (`npax.data` says what is in
 them). The Gaussian process is scikit-learn's: a constant times Matern 3/2 of one length, or of one for each coordinate,
-plus white noise, by maximum likelihood with restarts. Writes `results/stations.md` and `.json`.
+plus white noise, by maximum likelihood with restarts. The shipped model sees all observations at once
+(`strategy="exact"`, as the default does of so few unless much of it is noise). Writes `results/stations.md` and
+`.json`.
 """
 
 import argparse

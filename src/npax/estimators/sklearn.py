@@ -260,8 +260,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         `npax.average` takes tables and grids that name the regions. The covariance is
         `npax.inference.average_covariance`, which says what it costs. Of fields in a square that are seen 20 to 3,000
-        times standard deviations of the whole, a quarter, a ninth and a 64th are 0.95 to 1.24 times (medians) those of
-        the process that knows the covariance, and 95 % intervals hold 82 to 94 % (its own 89 to 98).
+        times standard deviations of the whole, a quarter, a ninth and a 64th are 0.98 to 1.24 times (medians) those of
+        the process that knows the covariance, and 95 % intervals hold 89 to 94 % (its own 89 to 98).
         """
         refuse_both(return_std, return_cov)
         check_rows(X, axis=-1, weights=weights)
