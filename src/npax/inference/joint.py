@@ -108,8 +108,8 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     whole_number(1, n_samples=n)
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
-        of_field, of_slopes = jr.split(key)
-        rest = joint_samples(predictor.field, places, n, of_field, include_noise=include_noise)
+        of_slopes = jr.fold_in(key, 2**30)  # none of those that a split gives
+        rest = joint_samples(predictor.field, places, n, key, include_noise=include_noise)
         middle = predictor.field(places).mean
         rest = middle + predictor.drift.widened * (rest - middle)
         doubt = predictor.doubt(x) * predictor.drift.unit
