@@ -358,33 +358,21 @@ def test_sizes_that_cannot_be_are_refused(sizes, message):
 
 def test_the_box_tells_nothing_of_the_points_in_it(monkeypatch):
     """Sizes and points once shared their random bits: narrow boxes had their clusters on one side."""
-    used, part = {"box": set(), "points": set()}, None
+    of = {}
 
-    def noting(draw):
-        def noted(key, *args, **options):
-            if part:
-                used[part].add(tuple(np.asarray(jr.key_data(key)).tolist()))
-            return draw(key, *args, **options)
+    def noting(name, given):
+        def draw(key, *_):
+            of[name] = key
+            return given
 
-        return noted
+        return draw
 
-    def inside(name, function):
-        def called(*args):
-            nonlocal part
-            part = name
-            found = function(*args)
-            part = None
-            return found
-
-        return called
-
-    for name in ("uniform", "bernoulli", "normal", "randint"):
-        monkeypatch.setattr(jax.random, name, noting(getattr(jax.random, name)))
-    monkeypatch.setattr(designs, "_draw_sides", inside("box", designs._draw_sides))
-    monkeypatch.setattr(designs, "_draw_design", inside("points", designs._draw_design))
+    for name, given in {"sides": 1.0, "design": jnp.ones((8, 3)), "targets": jnp.ones((3, 3))}.items():
+        monkeypatch.setattr(designs, f"_draw_{name}", noting(name, given))
     with jax.disable_jit():
         draw_places(jr.key(0), jnp.array(2), jnp.ones(5, bool), 3)
-    assert len(used["box"]) == 3 and len(used["points"]) > 3 and not used["box"] & used["points"]
+    used = [{*map(bytes, np.asarray(jr.key_data(jr.split(key, 8)))), bytes(jr.key_data(key))} for key in of.values()]
+    assert len(used) == 3 and len(set.union(*used)) == 3 * 9
 
 
 def test_more_than_three_coordinates_are_refused():
