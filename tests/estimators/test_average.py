@@ -238,6 +238,8 @@ def test_empty_texts_are_missing(stations, cells, tmp_path):
 def test_what_is_no_option_is_told(stations, cells):
     with pytest.raises(TypeError, match="keyword argument 'weigths'; did you mean 'weights'"):
         average(stations, cells, weigths="area")
+    with pytest.raises(TypeError, match=r"keyword argument 'include_noise'\.$"):  # an average has none
+        average(stations, cells, include_noise=False)
 
 
 def test_dates_of_time_zones_are_those_of_utc(rng):

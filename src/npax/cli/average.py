@@ -83,9 +83,9 @@ def average(
         if output is not None and hasattr(target, "columns"):
             tables.check_kinds(target[by], output)
 
-        from ..estimators import average as of_regions
+        from ..estimators import average as averages
 
-        found = of_regions(
+        found = averages(
             observed,
             target,
             x=x,
@@ -101,10 +101,11 @@ def average(
         for name in filter(dated.__contains__, by):
             if tables.of_zones(wanted[name]):  # as they were written
                 found = found.rename(index=dict(zip(target[name], wanted[name], strict=True)), level=name)
-        _print(found, by)
+        rows = tables.of_regions(found, by)
+        _print(rows, len(by))
         if output is not None:
             gridded = tables.ending(output) in (".nc", ".zarr")
-            tables.write(_as_dataset(found) if gridded else tables.of_regions(found, by), output)
+            tables.write(_as_dataset(found) if gridded else rows, output)
             out.print(f"averages: {output}")
 
 
@@ -113,15 +114,13 @@ def _as_dataset(found):
     return found if hasattr(found, "data_vars") else found.to_xarray()
 
 
-def _print(found, by):
+def _print(rows, names):
+    """The first `names` columns are those of the region."""
     from rich.table import Table
 
-    from .tables import of_regions
-
-    rows = of_regions(found, by)
     table = Table(*map(str, rows.columns), box=None)
     for row in rows.head(SHOWN).itertuples(index=False):
-        table.add_row(*map(str, row[: len(by)]), *(f"{value:.4g}" for value in row[len(by) :]))
+        table.add_row(*map(str, row[:names]), *(f"{value:.4g}" for value in row[names:]))
     out.print(table)
     if len(rows) > SHOWN:
         out.print(f"and {len(rows) - SHOWN:,} more regions")

@@ -108,6 +108,7 @@ def check_exposure(counts: Counts | None, exposure: str | None) -> None:
 
 
 def library_options(coords: Coords, model: str, finetune: int, strategy: Strategy) -> dict[str, Any]:
+    """What these are called in `npax.interpolate` and `npax.average`, and whether a bar is shown."""
     from ._process import err
 
     return {

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+TOGETHER = 256
+"""Regions that share the places that stand for all of them."""
+LARGEST = 2**25
+"""Regions times places, of which there are several arrays at a time."""
+
 
 def average(
     observations: pd.DataFrame | xr.Dataset | xr.DataArray,
@@ -92,7 +97,8 @@ def average(
         )
     cells, counted = cells[there], counted[there]
     found, number = _regions(parts[there])
-    _check_weights(counted, number, found.index, weights)
+    if weights is not None:
+        _check_weights(counted, number, found.index, weights)
     fitted = given.fit(finetune, gaps)
     mean, std = (np.empty((len(found), len(names.ys))) for _ in range(2))
     for some in _batches(np.bincount(number)):
@@ -112,12 +118,6 @@ def average(
     for name, own in attributes.items():
         gridded[name].attrs = own
     return gridded
-
-
-TOGETHER = 256
-"""Regions that share the places that stand for all of them."""
-LARGEST = 2**25
-"""Regions times places, of which there are several arrays at a time."""
 
 
 def _names(names, argument):

@@ -73,9 +73,9 @@ class Names(NamedTuple):
 
 class ByName(NamedTuple):
     """Observations by name, as numbers: `places [n d]` and `values [n dy]`, their standard errors `known [n dy]` if
-    these are, `exposure [n]`; `attributes` of each of `ys`; `starts`: what dates are counted from, of each column.
+    these are, `exposure [n]`; `attributes` of each of `ys`.
 
-    `regressor`: not fitted yet; `wanted`: the places to predict at where they are in a table, `grid`: on a grid.
+    `regressor`: not fitted yet; `wanted [m d]`: the places to predict at where they are in a table, `grid`: on a grid.
     """
 
     names: Names
@@ -209,7 +209,8 @@ def _check_options(options):
     known = inspect.signature(NeuralProcessRegressor).parameters
     for name in options:
         if name not in known:
-            near = difflib.get_close_matches(name, [*known, "by", "weights", "store", "include_noise", "exposure"], 1)
+            others = {*known, "by", "weights", "store", "include_noise", "exposure"} - {name}  # of one function each
+            near = difflib.get_close_matches(name, sorted(others), 1)
             raise TypeError(f"Unexpected keyword argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
 
 
