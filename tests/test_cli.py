@@ -475,6 +475,19 @@ def test_counts_have_rates(tmp_path):
     refused(run("predict", *given[:-1], "people", "--counts", "poisson"), "no column 'people'")
 
 
+def test_quantiles_and_what_is_above_are_written(observations, weights, tmp_path):
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--at", observations, "-o"]
+    asked = ["--quantiles", 0.025, 0.975, "--above", 16, -2.5]
+    expected = ["temp_mean", "temp_std", "temp_q0.025", "temp_q0.975", "temp_above_16", "temp_above_-2.5"]
+    for command, names in (("predict", [*pd.read_csv(observations), *expected]), ("average", expected)):
+        result = run(command, *given, tmp_path / "out.csv", *asked)
+        assert result.exit_code == 0, result.output
+        found = pd.read_csv(tmp_path / "out.csv")
+        assert list(found) == names and (found["temp_above_-2.5"] > 0.9).all()
+        assert np.allclose(found["temp_q0.975"], found.temp_mean + 1.959964 * found.temp_std)
+    refused(run("predict", *given, tmp_path / "out.csv", "--quantiles", 95), "`quantiles`", "above 0 and below 1")
+
+
 @pytest.mark.parametrize("exposure", [True, False])
 def test_rates_are_drawn_beside_rates(exposure, tmp_path, monkeypatch):
     from npax.cli import _draw

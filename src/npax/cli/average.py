@@ -49,6 +49,8 @@ def average(
     model: of.Model = "gp-universal",
     finetune: of.Finetune = 0,
     strategy: of.OfStrategy = of.Strategy.auto,
+    quantiles: of.Quantiles = None,
+    above: of.Above = None,
 ) -> None:
     """Predict averages over regions and their uncertainty, from a table of observations.
 
@@ -60,7 +62,8 @@ def average(
       --at census.csv --by district --weights people
 
     Prints, and with -o writes, a row for each region: Y_mean and Y_std, the average and its standard deviation, which
-    is more than that of as many independent cells, for their errors are alike; with --counts of the average rate.
+    is more than that of as many independent cells, for their errors are alike; with --counts of the average rate. With
+    --quantiles and --above further columns.
     """
     with clear_errors():
         from ..estimators.dates import scaled_by_themselves
@@ -96,6 +99,8 @@ def average(
             error=error,
             counts=of.kind_of(counts),
             exposure=exposure,
+            quantiles=quantiles or (),
+            above=above or (),
             **of.library_options(coords, model, finetune, strategy),
         )
         for name in filter(dated.__contains__, by):

@@ -76,6 +76,22 @@ Finetune = Annotated[
 OfStrategy = Annotated[
     Strategy, typer.Option(help="Every place sees all observations, or those around it; auto: by number and noise.")
 ]
+Quantiles = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="Probabilities whose quantiles are written, as Y_q0.025: 0.025 0.975 for the ends of 95 % intervals.",
+        metavar="Q...",
+        show_default=False,
+    ),
+]
+Above = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="Thresholds: the probability of more is written, as Y_above_0.2; with --counts of a larger rate.",
+        metavar="VALUE...",
+        show_default=False,
+    ),
+]
 Noise = Annotated[bool, typer.Option(help="Standard deviation of a new observation, or of the noiseless function.")]
 
 

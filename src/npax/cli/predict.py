@@ -44,6 +44,8 @@ def predict(
     finetune: of.Finetune = 0,
     strategy: of.OfStrategy = of.Strategy.auto,
     noise: of.Noise = True,
+    quantiles: of.Quantiles = None,
+    above: of.Above = None,
 ) -> None:
     """Predict values and their uncertainty anywhere, from a table of observations.
 
@@ -58,7 +60,7 @@ def predict(
       npax predict cases.csv --x date --y rate --resolution 1 -o days.csv --plot days.png
 
       npax predict villages.csv --x lon lat --y positive --counts binomial --exposure tested --coords latlon
-      --resolution 0.1 -o prevalence.nc
+      --resolution 0.1 --quantiles 0.025 0.975 --above 0.2 -o prevalence.nc
 
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
 
@@ -72,7 +74,8 @@ def predict(
     same command goes on where it stopped.
 
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
-    of the function that is observed with noise); with --counts of the rate of one unit of exposure. Where the points or
+    of the function that is observed with noise); with --counts of the rate of one unit of exposure. With --quantiles
+    and --above further ones, of the same. Where the points or
     the grid to predict at have a column or variable Y too, the prediction is scored on it (not on a grid that is
     written to .zarr); with --no-noise as on values of the function; with --error as on values that have the errors of
     the same column there, with --counts as on counts of the exposure there.
@@ -122,6 +125,7 @@ def predict(
         options = of.library_options(coords, model, finetune, strategy)
         options |= {"covariates": beside, "error": error, "include_noise": noise}
         options |= {"counts": of.kind_of(counts), "exposure": exposure}
+        options |= {"quantiles": quantiles or (), "above": above or ()}
         try:
             if store is not None:
                 prediction = interpolate(

@@ -1,12 +1,14 @@
 from typer.core import TyperCommand
 
+SEVERAL = ("--x", "--covariates", "--by", "--resolution", "--quantiles", "--above")
+"""Options that take several values."""
+
 
 class SeveralValues(TyperCommand):
-    """A command whose `--x`, `--covariates`, `--by` and `--resolution` take several values: `--x a b`, or
-    `--x a --x b`."""
+    """A command whose options of several values take them together, `--x a b`, or one by one, `--x a --x b`."""
 
     def parse_args(self, ctx, args):
-        for option in ("--x", "--covariates", "--by", "--resolution"):
+        for option in SEVERAL:
             args = repeat_option(list(args), option)
         return TyperCommand.parse_args(self, ctx, args)
 
@@ -20,7 +22,7 @@ def repeat_option(args: list[str], option: str) -> list[str]:
     """`--x a b --y c`, or `--x=a b`, as `--x a --x b --y c`: an option's values end where the next option begins."""
     spread, given, count = [], False, 0
     for arg in args:
-        if arg.startswith("-") and len(arg) > 1:
+        if arg.startswith("-") and len(arg) > 1 and not (given and _is_number(arg)):
             name, _, value = arg.partition("=")
             given, count = name == option, int(bool(value))
             spread.append(arg)
@@ -30,3 +32,12 @@ def repeat_option(args: list[str], option: str) -> list[str]:
         spread.append(arg)
         count += 1
     return spread
+
+
+def _is_number(text):
+    """Negative ones begin as an option does."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

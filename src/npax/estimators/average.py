@@ -11,8 +11,9 @@ from ..counts import AbstractCounts
 from ..training import AbstractGaps
 from .by_name import ByName, Names, listed, numbers_of, refuse_twice
 from .counts import CountRegressor
-from .grid import flat, moment_variables, refuse_taken, require, xarray
+from .grid import flat, require, xarray
 from .missing import refuse_undecoded
+from .summary import Summary
 from .table import with_levels
 
 if TYPE_CHECKING:
@@ -38,12 +39,14 @@ def average(
     counts: AbstractCounts | None = None,
     exposure: Hashable | None = None,
     coords: str = "planar",
+    quantiles: float | Sequence[float] = (),
+    above: float | Sequence[float] = (),
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
     **options,
 ) -> Any:
     r"""Predicts the average of a scattered or gridded variable over each region of a target, and how certain it is:
-    `<y>_mean` and `<y>_std` of each.
+    `<y>_mean` and `<y>_std` of each, and if asked for quantiles and probabilities.
 
     ```python
     npax.average(floats, basins, x=["lon", "lat"], y="temp", by="basin", coords="latlon")  # basins: a grid of names
@@ -64,6 +67,7 @@ def average(
     - `by`: what names the region of each place, a column of the table, or a variable or coordinate of the grid (of a
       DataArray, its own name), or several: `["year", "basin"]`. Places where it is missing (NaN, None, "") are in
       no region. None: all places are one region.
+    - `quantiles`, `above`: as for `interpolate`, of the average: `<y>_q0.025`, `<y>_above_20`.
     - `weights`: the name of what each place counts, its area or the people there. None: all rows of a table the same;
       so do the cells of a grid, but for those of longitudes and latitudes (`coords="latlon"`), which count as the
       cosine of the latitude, their area where they are evenly spaced (half of it where a meridian is there twice, 0
@@ -81,10 +85,11 @@ def average(
     """
     by = _names(by, "by")
     names = Names.of(observations, x, y, covariates, error, exposure)
+    summary = Summary.of(counts, quantiles, above)
     given = ByName.of(
         observations, target, names, counts=counts, coords=coords, finetune=finetune, gaps=gaps, **options
     )
-    refuse_taken(by, names.ys, "by")
+    summary.refuse_taken(by, names.ys, "by")
     of = _of_rows if given.grid is None else _of_cells
     parts, counted, held = of(target, given, by, _names(weights, "weights"))
     cells = np.asarray(given.wanted if given.grid is None else given.grid.points(), np.float64)
@@ -106,15 +111,15 @@ def average(
         shares = (number[inside] == some[:, None]) * counted[inside]
         moments = fitted.predict_average(cells[inside], shares, return_std=True)
         mean[some], std[some] = (np.reshape(a, (len(some), -1)) for a in moments)
-    for i, name in enumerate(names.ys):
-        found[f"{name}_mean"], found[f"{name}_std"] = mean[:, i], std[:, i]
+    found = summary.beside(found, names.ys, summary.of_averages(mean, std))
     strategy = (fitted.regressor_ if isinstance(fitted, CountRegressor) else fitted).strategy_
     if given.grid is None:
         found.attrs["strategy"] = strategy
         return found
     gridded = found.to_xarray()
     gridded = gridded if by else gridded.isel(index=0, drop=True)
-    attributes = dict(moment_variables(names.ys, given.attributes, strategy)) | {n: held[n].attrs for n in by}
+    attributes = dict(summary.variables(names.ys, given.attributes, strategy=strategy))
+    attributes |= {n: held[n].attrs for n in by}
     for name, own in attributes.items():
         gridded[name].attrs = own
     return gridded

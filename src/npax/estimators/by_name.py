@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
-from ..arguments import instance
 from ..arrays import with_nan
 from ..counts import AbstractCounts
 from ..training import AbstractGaps
@@ -153,7 +152,7 @@ class ByName(NamedTuple):
             refuse_missing(wanted, columns, "`target`")
         if counts is not None:
             attributes = {
-                name: {"long_name": f"the rate of {given.get('long_name', name)}"} for name, given in attributes.items()
+                name: {"long_name": f"the rate of {attributes.get(name, {}).get('long_name', name)}"} for name in ys
             }
         return cls(names, counts, reg, places, values, known, of_each[there], attributes, wanted, grid)
 
@@ -220,7 +219,6 @@ def _check_counts(names, counts, finetune, gaps):
         if names.exposure is not None:
             raise ValueError("`exposure` is of counts: say which, `counts=npax.counts.Poisson()` or `Binomial()`.")
         return
-    instance(AbstractCounts, counts=counts)
     if names.errors or finetune or gaps is not None or len(names.ys) > 1:
         raise ValueError(
             "`counts` take one column `y`, no `error` (that of a count is known) and no `finetune` with its `gaps`; "

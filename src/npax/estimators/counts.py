@@ -1,11 +1,10 @@
 """Rates of counts: cases among people, positives among those who were tested."""
 
 from copy import copy
-from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
@@ -21,7 +20,8 @@ from ..progress import Progress
 from ..warn import warn
 from .dates import refuse_dates_in
 from .missing import unmasked
-from .options import probabilities, refuse_both, seed_of
+from .moments import above
+from .options import one_number, probabilities, refuse_both, seed_of
 from .regions import Regions
 from .sklearn import NeuralProcessRegressor
 from .text import refuse_text
@@ -164,10 +164,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
     def exceedance(self, X, rate: float, include_noise=False) -> np.ndarray:
         """The probability that the rate is above a given one, `[n]`; of the smooth rate unless told otherwise."""
-        if isinstance(rate, bool) or not isinstance(rate, Real):
-            raise ValueError(f"`rate` must be one number, got {rate!r}: ask for several one by one.")
+        level = self._counts.level(one_number(rate=rate))
         mean, std = self._levels(X, include_noise)
-        return ndtr((mean - self._counts.level(rate)) / std)
+        return above(mean, std, level)
 
     def sample_y(self, X, n_samples=1, random_state=0, exposure: Any = 1.0, include_noise=True) -> np.ndarray:
         """Counts of an `exposure`, drawn jointly: `[n n_samples]`.

@@ -19,10 +19,11 @@ from ..training import finetune_pictures
 from ..warn import warn
 from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
-from .grid import MAPPING, OF_CELLS, moment_attributes, refuse_taken, require, xarray
+from .grid import MAPPING, OF_CELLS, require, xarray
 from .likelihood import warn_of_noise
 from .missing import refuse_marks, refuse_undecoded
 from .scale import warn_of_no_scale
+from .summary import Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,7 +112,7 @@ def fill_gaps(
             f"`dims` must be two dimensions of `field`, got {dims}; it has {', '.join(map(repr, field.dims))}."
         )
     require(field.dims, dims, "field")
-    refuse_taken(field.coords, [name], "field")
+    Summary().refuse_taken(field.coords, [name], "field")
     for dim in dims:
         _check_even(field, dim)
     net = _network(model)
@@ -156,9 +157,10 @@ def fill_gaps(
         )
     if field.chunks and not lazy:
         mean, std = mean.chunk(), std.chunk()
-    found: dict[Any, Any] = {f"{name}_mean": mean, f"{name}_std": std}
-    for kind, part in (("mean", mean), ("std", std)):
-        part.attrs = moment_attributes(kind, name, attrs)
+    about = Summary().variables([name], {name: attrs})
+    found: dict[Any, Any] = {}
+    for part, (of, own) in zip((mean, std), about, strict=True):
+        found[of], part.attrs = part, own
     named = str(model) if isinstance(model, str | Path) else ""
     of_all = given.attrs if isinstance(given, xr.Dataset) else {}
     filled = xr.Dataset(found).transpose(*field.dims).assign_attrs({**of_all, "model": named})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +14,9 @@ from ..files import is_remote
 from ..training import AbstractGaps
 from .by_name import ByName, Names
 from .counts import CountRegressor
-from .grid import moment_variables, refuse_taken
 from .likelihood import warn_of_noise
-from .moments import complete, lazy_moments, moments_at, of_rates
+from .moments import complete, lazy_moments, moments_at
+from .summary import Summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,12 +38,15 @@ def interpolate(
     exposure: Hashable | None = None,
     coords: str = "planar",
     include_noise: bool = True,
+    quantiles: float | Sequence[float] = (),
+    above: float | Sequence[float] = (),
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
     store: str | Path | None = None,
     **options,
 ) -> Any:
-    r"""Predicts a scattered or gridded variable at other places: `<y>_mean` and `<y>_std` there.
+    r"""Predicts a scattered or gridded variable at other places: `<y>_mean` and `<y>_std` there, and if asked for
+    quantiles and probabilities.
 
     ```python
     grid = {"lat": np.arange(35, 70.1, 0.25), "lon": np.arange(-10, 30.1, 0.25)}
@@ -75,17 +77,21 @@ def interpolate(
       `npax.counts.Binomial()`, and the name of what holds people, years, or how many were tested (1 where there is
       none): the result is the rate of one unit of exposure, `CountRegressor`'s.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
-      apart, as the pretrained ones do).
+      apart, as the pretrained ones do); of counts, the rate of a single further place, or that which varies smoothly.
+    - `quantiles`: probabilities, such as `[0.025, 0.975]` for the ends of 95 % intervals, called `<y>_q0.025` and
+      `<y>_q0.975`.
+    - `above`: thresholds, such as 0.2 for `<y>_above_0.2`, the probability that the value is larger (of counts: that
+      the rate is). Both are of what the standard deviation is of: see `include_noise`.
     - `finetune`, `gaps`: as for `NeuralProcessRegressor.fit`; adapts the model to the observations first.
     - `store`: a folder to write a gridded prediction to, block by block, as Zarr (format 3; the name usually ends in
       `.zarr`). Grids of any size take the memory of one block of 65,536 places. After whatever ends the process the
       same call goes on with the first block that was not finished; a finished prediction is not repeated.
     - `options`: those of `NeuralProcessRegressor` (`model`, `strategy`, `on_missing`, `progress`, ...).
 
-    **Returns:** for a DataFrame, a copy of it with two more columns per `y`; else a Dataset on the dimensions and
-    coordinates of `target`, whose variables carry the attributes of `y`, units included (of `counts` neither, for they
-    are rates of one unit of exposure). What has these names already,
-    as after an earlier prediction, is replaced. The mean's attribute `strategy` (of a DataFrame: its own) says whether
+    **Returns:** for a DataFrame, a copy of it with two or more further columns per `y`; else a Dataset on the
+    dimensions and coordinates of `target`, whose variables carry the attributes of `y`, units included (of `counts`
+    neither, for they are rates of one unit of exposure). What has these names already, as after an earlier prediction,
+    is replaced. The mean's attribute `strategy` (of a DataFrame: its own) says whether
     the prediction is exact or tiled.
 
     Where `target` is chunked by dask (a DataArray such as `da.zeros(shape, chunks=...)` with these coordinates; an
@@ -108,6 +114,7 @@ def interpolate(
     true_or_false(include_noise=include_noise)
     names = Names.of(observations, x, y, covariates, error, exposure)
     ys = names.ys
+    summary = Summary.of(counts, quantiles, above)
     store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*names.columns, *ys)):
         raise ValueError(
@@ -120,20 +127,20 @@ def interpolate(
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
-        refuse_taken(grid.frame.variables, ys, "target")
+        summary.refuse_taken(grid.frame.variables, ys, "target")
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
     fitted = given.fit(finetune, gaps)
     reg = fitted.regressor_ if isinstance(fitted, CountRegressor) else fitted
     if grid is None:
-        return _at_points(reg, target, given.wanted, ys, include_noise, counts)
+        return _at_points(reg, target, given.wanted, ys, include_noise, summary)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:
         some = np.asarray(grid.some(LOOKED_AT), np.float64)
         reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
     request = (*fitted._request(), include_noise)
-    return _on_grid(reg, grid, ys, given.attributes, include_noise, counts, store, request)
+    return _on_grid(reg, grid, ys, given.attributes, include_noise, summary, store, request)
 
 
 def _folder(store):
@@ -148,34 +155,32 @@ def _folder(store):
     return Path(store).expanduser()
 
 
-def _at_points(reg, target, places, ys, include_noise, counts):
-    mean, std = reg.predict(places, return_std=True, include_noise=include_noise)
-    mean, std = (mean, std) if counts is None else counts.moments(mean, std)
-    mean, std = mean.reshape(-1, len(ys)), std.reshape(-1, len(ys))
-    out = target.copy()
-    for i, name in enumerate(ys):
-        out[f"{name}_mean"], out[f"{name}_std"] = mean[:, i], std[:, i]
+def _at_points(reg, target, places, ys, include_noise, summary):
+    moments = reg.predict(places, return_std=True, include_noise=include_noise)
+    told = summary(np.concatenate([a.reshape(-1, len(ys)) for a in moments], axis=1))
+    out = summary.beside(target.copy(), ys, told)
     out.attrs["strategy"] = reg.strategy_
     return out
 
 
-def _on_grid(reg, grid, ys, attributes, include_noise, counts, store, request):
+def _on_grid(reg, grid, ys, attributes, include_noise, summary, store, request):
     predictor = reg._predictor(grid.size)
-    variables = list(moment_variables(ys, attributes, reg.strategy_))
+    variables = list(summary.variables(ys, attributes, strategy=reg.strategy_))
     if store is not None or grid.chunks:
         predictor.progress = False  # of one block: the bar is that of all blocks, or dask's
     if store is not None:
         from .store import Store
 
         return Store(store, grid, variables, (*request, reg.strategy_)).fill(
-            lambda places: of_rates(counts, moments_at(predictor, places, include_noise)), progress=reg.progress
+            lambda places: summary(moments_at(predictor, places, include_noise)), progress=reg.progress
         )
     if grid.chunks:
         moments = lazy_moments(predictor, grid, include_noise)
-        moments = moments if counts is None else moments.map_blocks(partial(of_rates, counts), dtype=np.float64)
+        chunks = (*moments.chunks[:-1], (len(variables),))
+        told = moments.map_blocks(summary, dtype=np.float64, chunks=chunks, meta=np.empty((0,) * len(chunks)))
     else:
-        moments = of_rates(counts, moments_at(predictor, grid.points(), include_noise))
-        moments = moments.reshape(*grid.sizes.values(), 2 * len(ys))
+        told = summary(moments_at(predictor, grid.points(), include_noise))
+        told = told.reshape(*grid.sizes.values(), len(variables))
     return grid.frame.assign(
-        {name: (tuple(grid.sizes), moments[..., i], given) for i, (name, given) in enumerate(variables)}
+        {name: (tuple(grid.sizes), told[..., i], given) for i, (name, given) in enumerate(variables)}
     )

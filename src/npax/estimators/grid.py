@@ -148,33 +148,6 @@ def require(there: Any, names: Sequence[Hashable], where: str) -> None:
         )
 
 
-def refuse_taken(coords: Any, ys: Sequence[Hashable], where: str) -> None:
-    """**Raises** `ValueError` where one of the coordinates has the name of a result."""
-    taken = [name for y in ys for name in (f"{y}_mean", f"{y}_std") if name in coords]
-    if taken:
-        raise ValueError(
-            f"`{where}` has a coordinate {taken[0]!r}, as the result is to be named: rename it, or drop it."
-        )
-
-
-def moment_attributes(kind: str, name: Hashable, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes of the mean (`"mean"`) or standard deviation (`"std"`) of a variable with the attributes `given`,
-    without those of storage and those that name other variables."""
-    words = {"mean": "predicted mean of", "std": "standard deviation of"}[kind]
-    left = (*STORAGE, MAPPING)
-    kept = {key: value for key, value in given.items() if key == "units" or (kind == "mean" and key not in left)}
-    return {**kept, "long_name": f"{words} {given.get('long_name', name)}"}
-
-
-def moment_variables(
-    ys: Sequence[Hashable], attributes: Mapping[Hashable, Mapping[str, Any]], strategy: str
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Names and attributes of what is predicted: means, then standard deviations."""
-    for kind, also in (("mean", {"strategy": strategy}), ("std", {})):
-        for name in ys:
-            yield f"{name}_{kind}", {**moment_attributes(kind, name, attributes.get(name, {})), **also}
-
-
 def xarray():
     """The library. **Raises** `ImportError` with the extra that brings it."""
     try:

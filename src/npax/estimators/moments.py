@@ -1,12 +1,13 @@
-"""Means and standard deviations at the places of a grid, at once or block by block under dask."""
+"""Means and standard deviations: at the places of a grid, at once or block by block under dask; what they say of a
+threshold."""
 
 import functools
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr
 from sklearn.utils import check_array
 
-from ..counts import AbstractCounts
 from ..inference import Predictor
 from .grid import points
 
@@ -68,11 +69,11 @@ def _block(dims, of_axes, include_noise, part: np.ndarray, shared: Any, *columns
     return moments.reshape(*(sizes[d] for d in dims), moments.shape[1])
 
 
-def of_rates(counts: AbstractCounts | None, moments: np.ndarray) -> np.ndarray:
-    """The moments of rates from those of their levels, `[... 2]`; of what are no counts as they are."""
-    return moments if counts is None else np.stack(counts.moments(moments[..., 0], moments[..., 1]), axis=-1)
-
-
 def complete(places: np.ndarray) -> np.ndarray:
     """The places `[n d]` none of whose coordinates is NaN."""
     return places[~np.isnan(places).any(axis=1)]
+
+
+def above(mean: np.ndarray, std: np.ndarray, threshold: float) -> np.ndarray:
+    """The probability that what is normal is above a threshold."""
+    return ndtr((mean - threshold) / np.maximum(std, np.finfo(float).tiny))

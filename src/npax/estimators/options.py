@@ -1,5 +1,7 @@
 """What estimators are asked: models, seeds, probabilities."""
 
+import math
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,28 @@ COARSEST = 0.5
 """The largest spacing of a grid in [-2, 2] that can tell places apart."""
 
 
-def probabilities(q: Any) -> np.ndarray:
+def probabilities(q: Any, name: str = "q") -> np.ndarray:
     """One or several, `[number]`. **Raises** `ValueError` for others."""
-    levels = np.asarray(q)
-    if levels.ndim > 1 or levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"`q` must be probabilities above 0 and below 1, one or a list; got {q}.")
-    return np.atleast_1d(levels)
+    levels = np.atleast_1d(np.asarray(q))
+    if levels.ndim > 1 or (levels.size and levels.dtype.kind not in "iuf") or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"`{name}` must be probabilities above 0 and below 1, one or a list; got {q}.")
+    return levels
+
+
+def thresholds(given: Any, name: str) -> np.ndarray:
+    """One or several numbers, `[number]`. **Raises** `ValueError` for others."""
+    levels = np.atleast_1d(np.asarray(given))
+    if levels.ndim > 1 or (levels.size and levels.dtype.kind not in "iuf") or not np.isfinite(levels).all():
+        raise ValueError(f"`{name}` must be a number or a list of numbers, all finite; got {given}.")
+    return levels
+
+
+def one_number(**argument: Any) -> float:
+    """**Raises** `ValueError` where the argument is none, or not finite."""
+    ((name, value),) = argument.items()
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"`{name}` must be one number, got {value!r}: ask for several one by one.")
+    return float(value)
 
 
 def refuse_both(return_std: bool, return_cov: bool) -> None:

@@ -1,0 +1,117 @@
+"""What is told of each prediction: mean and standard deviation, quantiles, probabilities of more than a threshold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ..arguments import instance
+from ..counts import AbstractCounts
+from .grid import MAPPING, STORAGE
+from .moments import above
+from .options import probabilities, thresholds
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """`counts`: of which predictions are levels, whose rates are told; None where they are of the values themselves.
+    `quantiles`: probabilities; `above`: thresholds."""
+
+    counts: AbstractCounts | None = None
+    quantiles: tuple[float, ...] = ()
+    above: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, counts: Any, quantiles: Any, above: Any) -> Summary:
+        """**Raises** `TypeError` for what are no `counts`, `ValueError` for what are no probabilities, or no thresholds
+        of values or of rates, and for one that is given twice."""
+        if counts is not None:
+            instance(AbstractCounts, counts=counts)
+        asked = cls(
+            counts, tuple(probabilities(quantiles, "quantiles").tolist()), tuple(thresholds(above, "above").tolist())
+        )
+        for name, each in (("quantiles", asked.quantiles), ("above", asked.above)):
+            if len(set(each)) < len(each):
+                raise ValueError(f"`{name}` must have each number once, got {[*each]}.")
+        for threshold in asked.above:
+            asked._level(threshold)
+        return asked
+
+    def __call__(self, moments: np.ndarray) -> np.ndarray:
+        """`[... columns]` from means and standard deviations `[... 2 dy]`, of levels where there are `counts`."""
+        mean, std = np.split(moments, 2, axis=-1)
+        told = (mean, std) if self.counts is None else self.counts.moments(mean, std)
+        return np.concatenate([*told, *self._beside(mean, std)], axis=-1)
+
+    def of_averages(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+        """The same, `[n columns]`, from the moments `[n dy]` of averages of values, or of rates: as those of a normal
+        level whose rate has these."""
+        levels = (mean, std)
+        if self.counts is not None and (self.quantiles or self.above):
+            levels = self.counts.of_moments(mean, std)
+        return np.concatenate([mean, std, *self._beside(*levels)], axis=-1)
+
+    def variables(
+        self, ys: Sequence[Hashable], attributes: Mapping[Hashable, Mapping[str, Any]], **of_mean: str
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Names and attributes of the columns: the means of all of `ys` first, then their standard deviations, ..."""
+        for kind, words, own in self._kinds():
+            for y in ys:
+                given = attributes.get(y, {})
+                about = {"long_name": words.format(given.get("long_name", y)), **(of_mean if kind == "mean" else own)}
+                yield f"{y}_{kind}", {**_kept(given, kind), **about}
+
+    def beside(self, table: Any, ys: Sequence[Hashable], columns: np.ndarray) -> Any:
+        """A table with the columns `[n columns]`, those of each of `ys` together."""
+        names = self.names(ys)
+        for i in np.arange(len(names)).reshape(-1, len(ys)).T.ravel():
+            table[names[i]] = columns[:, i]
+        return table
+
+    def names(self, ys: Sequence[Hashable]) -> list[str]:
+        return [name for name, _ in self.variables(ys, {})]
+
+    def refuse_taken(self, coords: Any, ys: Sequence[Hashable], where: str) -> None:
+        """**Raises** `ValueError` where one of the coordinates has the name of a result."""
+        taken = [name for name in self.names(ys) if name in coords]
+        if taken:
+            raise ValueError(
+                f"`{where}` has a coordinate {taken[0]!r}, as the result is to be named: rename it, or drop it."
+            )
+
+    def _kinds(self):
+        """Of each kind of column the end of its name, in words what it is of `y`, and attributes of its own."""
+        yield "mean", "predicted mean of {}", {}
+        yield "std", "standard deviation of {}", {}
+        for q in self.quantiles:
+            yield f"q{digits(q)}", f"{digits(q)} quantile of {{}}", {"quantile": q}
+        for threshold in self.above:
+            words = f"probability that {{}} is above {digits(threshold)}"
+            yield f"above_{digits(threshold)}", words, {"threshold": threshold, "units": "1"}
+
+    def _beside(self, mean, std):
+        """Quantiles and probabilities, `[... dy]` each."""
+        for level in ndtri(self.quantiles):
+            quantile = mean + level * std
+            yield quantile if self.counts is None else self.counts.rate(quantile)
+        for threshold in self.above:
+            yield above(mean, std, self._level(threshold))
+
+    def _level(self, threshold):
+        return threshold if self.counts is None else self.counts.level(threshold)
+
+
+def _kept(given, kind):
+    """Attributes of a variable that its prediction has, too: units; of the mean all but those of storage and those that
+    name other variables."""
+    left = (*STORAGE, MAPPING)
+    return {key: value for key, value in given.items() if key == "units" or (kind == "mean" and key not in left)}
+
+
+def digits(number: float) -> str:
+    """`0.025`, `20`, `0.000001`: a number as it is named, no two alike."""
+    return np.format_float_positional(number, trim="-")

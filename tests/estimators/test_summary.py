@@ -1,0 +1,140 @@
+"""Quantiles, and probabilities of more than a threshold, by name."""
+
+import inspect
+
+import dask.array
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from scipy import stats
+
+import npax
+from npax.estimators.summary import Summary
+
+LON, LAT = np.linspace(-5, 5, 7), np.linspace(40, 48, 5)
+ASKED = {"quantiles": [0.025, 0.5], "above": [0.3, 1e-7]}
+NAMES = ["_mean", "_std", "_q0.025", "_q0.5", "_above_0.3", "_above_0.0000001"]
+
+
+@pytest.fixture
+def villages(rng):
+    lon, lat = rng.uniform(-5, 5, 40), rng.uniform(40, 48, 40)
+    tested = rng.integers(5, 50, 40)
+    table = pd.DataFrame({"lon": lon, "lat": lat, "positive": rng.binomial(tested, 0.3), "tested": tested})
+    return table.assign(temp=lon / 10, salt=lat - 44)
+
+
+def test_values_have_those_of_the_normal_distribution(rng):
+    mean, std = rng.normal(size=(5, 3, 2)), rng.uniform(0.1, 2, (5, 3, 2))
+    told = Summary.of(None, [0.1, 0.5], 0.4)(np.concatenate([mean, std], axis=-1))
+    law = stats.norm(mean, std)
+    assert np.allclose(told, np.concatenate([mean, std, law.ppf(0.1), mean, law.sf(0.4)], axis=-1))
+
+
+def test_rates_have_those_of_their_levels(rng):
+    mean, std = rng.normal(size=(5, 1)), rng.uniform(0.1, 1, (5, 1))
+    told = Summary.of(npax.counts.Poisson(), [0.1, 0.9], 0.7)(np.concatenate([mean, std], axis=-1))
+    law = stats.lognorm(std, scale=np.exp(mean))
+    expected = np.concatenate([law.mean(), law.std(), law.ppf(0.1), law.ppf(0.9), law.sf(0.7)], axis=-1)
+    assert np.allclose(told, expected)
+    averages = Summary.of(npax.counts.Poisson(), [0.1, 0.9], 0.7).of_averages(law.mean(), law.std())
+    assert np.allclose(averages, expected)
+
+
+def interpolate(villages, target, model, **options):
+    return npax.interpolate(villages, target, ["lon", "lat"], coords="latlon", model=model, **{**ASKED, **options})
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_tables_grids_lazy_ones_and_stores_tell_the_estimators(noise, villages, hearing, tmp_path):
+    options = {"y": "positive", "counts": npax.counts.Binomial(), "exposure": "tested", "include_noise": noise}
+    reg = npax.CountRegressor(npax.counts.Binomial(), npax.NeuralProcessRegressor(hearing, coords="latlon"))
+    reg.fit(villages[["lon", "lat"]], villages.positive, exposure=villages.tested)
+    lat, lon = (a.ravel() for a in np.meshgrid(LAT, LON, indexing="ij"))
+    places = pd.DataFrame({"lon": lon, "lat": lat})
+    quantiles = reg.predict_quantiles(places, ASKED["quantiles"], include_noise=noise)
+    above = [reg.exceedance(places, rate, include_noise=noise) for rate in ASKED["above"]]
+    expected = np.stack([*reg.predict(places, return_std=True, include_noise=noise), *quantiles.T, *above], axis=1)
+    table = interpolate(villages, places, hearing, **options)
+    assert list(table)[2:] == [f"positive{name}" for name in NAMES] and np.allclose(table.iloc[:, 2:], expected)
+    grid = {"lat": LAT, "lon": LON}
+    lazy = xr.DataArray(dask.array.zeros((5, 7), chunks=(2, 7)), grid, ("lat", "lon"))
+    for target, store in ((grid, None), (lazy, None), (grid, tmp_path / "a.zarr")):
+        found = interpolate(villages, target, hearing, **options, store=store)
+        assert list(found) == list(table)[2:] or store
+        for i, name in enumerate(NAMES):
+            assert found[f"positive{name}"].dims == ("lat", "lon")
+            assert np.allclose(found[f"positive{name}"].to_numpy().ravel(), expected[:, i])
+    with pytest.raises(FileExistsError, match="another prediction"):
+        interpolate(villages, grid, hearing, **{**options, "above": 0.4}, store=tmp_path / "a.zarr")
+
+
+def test_several_variables_have_theirs_each(villages, hearing):
+    data = xr.Dataset({name: ("row", villages[name].to_numpy()) for name in villages}).set_coords(["lon", "lat"])
+    data["temp"].attrs = {"units": "degC", "long_name": "temperature", "standard_name": "sea_water_temperature"}
+    places = villages[["lon", "lat"]].head(3)
+    table = interpolate(villages, places, hearing, y=["temp", "salt"])
+    assert list(table)[2:] == [f"{y}{name}" for y in ("temp", "salt") for name in NAMES]
+    law = stats.norm(table.salt_mean, table.salt_std)
+    assert np.allclose(table["salt_q0.025"], law.ppf(0.025)) and np.allclose(table["salt_above_0.3"], law.sf(0.3))
+    found = interpolate(data, {"lat": LAT, "lon": LON}, hearing, y=["temp", "salt"])
+    assert found["temp_q0.025"].attrs == {
+        "units": "degC",
+        "long_name": "0.025 quantile of temperature",
+        "quantile": 0.025,
+    }
+    of_more = {"units": "1", "long_name": "probability that temperature is above 0.3", "threshold": 0.3}
+    assert found["temp_above_0.3"].attrs == of_more
+
+
+def test_the_estimator_tells_how_likely_more_is(villages, hearing):
+    reg = npax.NeuralProcessRegressor(hearing, coords="latlon").fit(villages[["lon", "lat"]], villages.temp)
+    places = villages[["lon", "lat"]].head(3)
+    for noise in (True, False):
+        law = stats.norm(*reg.predict(places, return_std=True, include_noise=noise))
+        assert np.allclose(reg.exceedance(places, 0.1, include_noise=noise), law.sf(0.1))
+    assert np.array_equal(reg.exceedance(places, 0.1), reg.exceedance(places, 0.1, include_noise=False))
+    for wrong in ([0.1, 0.2], np.nan, True, "0.1"):
+        with pytest.raises(ValueError, match="`threshold` must be one number, got"):
+            inspect.unwrap(type(reg).exceedance)(reg, places, wrong)
+
+
+def test_averages_have_theirs(villages, hearing):
+    lat, lon = (a.ravel() for a in np.meshgrid(LAT, LON, indexing="ij"))
+    cells = pd.DataFrame({"lon": lon, "lat": lat, "side": np.where(lon > 0, "east", "west")})
+    options = {"by": "side", "coords": "latlon", "model": hearing}
+    found = npax.average(villages, cells, y=["temp", "salt"], **options, **ASKED)
+    assert list(found) == [f"{y}{name}" for y in ("temp", "salt") for name in NAMES]
+    law = stats.norm(found.temp_mean, found.temp_std)
+    assert np.allclose(found["temp_q0.025"], law.ppf(0.025)) and np.allclose(found["temp_above_0.3"], law.sf(0.3))
+    of_counts = {"counts": npax.counts.Binomial(), "exposure": "tested"}
+    found = npax.average(villages, cells, y="positive", **of_counts, **options, **ASKED)
+    reg = npax.CountRegressor(npax.counts.Binomial(), npax.NeuralProcessRegressor(hearing, coords="latlon"))
+    reg.fit(villages[["lon", "lat"]].to_numpy(), villages.positive, exposure=villages.tested)
+    shares = pd.get_dummies(cells.side).T.to_numpy(float)
+    places = cells[["lon", "lat"]].to_numpy()
+    quantiles = reg.predict_average_quantiles(places, ASKED["quantiles"], shares)
+    assert np.allclose(found[["positive_q0.025", "positive_q0.5"]], quantiles)
+    assert np.allclose(found.positive_std, reg.predict_average(places, shares, return_std=True)[1])
+    level, across = npax.counts.Binomial().of_moments(found.positive_mean.to_numpy(), found.positive_std.to_numpy())
+    assert np.allclose(found["positive_above_0.3"], stats.norm(level, across).sf(np.log(0.3 / 0.7)))
+    gridded = npax.average(villages, cells.set_index(["lat", "lon"]).to_xarray(), y="temp", **options, **ASKED)
+    assert list(gridded) == [f"temp{name}" for name in NAMES] and gridded["temp_above_0.3"].attrs["units"] == "1"
+
+
+def test_what_cannot_be_asked_is_refused_before_the_work(villages, hearing):
+    unchecked, places = inspect.unwrap(npax.interpolate), villages[["lon", "lat"]]
+    options = {"y": "temp", "model": hearing}
+    for words, wrong in {
+        "`quantiles` must be probabilities above 0 and below 1": {"quantiles": [2.5, 97.5]},
+        "`quantiles` must have each number once": {"quantiles": [0.5, 0.5]},
+        "`above` must be a number or a list of numbers": {"above": "much"},
+        "`above` must .* finite": {"above": [np.inf]},
+        "A rate of events must be positive": {"above": -1.0, "counts": npax.counts.Poisson()},
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            unchecked(villages, places, **{**options, **wrong})
+    taken = xr.Dataset(coords={"lat": LAT, "lon": LON, "temp_q0.5": 1.0})
+    with pytest.raises(ValueError, match=r"`target` has a coordinate 'temp_q0.5'"):
+        unchecked(villages, taken, **options, quantiles=0.5)
