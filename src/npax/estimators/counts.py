@@ -235,6 +235,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         regressor._check_options()
         X, y, exposure = self._checked(regressor, X, y, exposure, reset=True)
         regressor._begin(X)
+        regressor._warn_of_codes(X, y)
         model = regressor.model_
         if not (hears_errors(model) and of_real_numbers(model.likelihood)):
             raise ValueError(

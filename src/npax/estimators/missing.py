@@ -6,9 +6,15 @@ from typing import Any
 import numpy as np
 
 from ..arrays import floats, with_nan
+from ..warn import warn
 
 MARKS = ("_FillValue", "missing_value")
 """Attributes that say which number stands for what is missing; decoding makes it NaN, and takes them away."""
+
+STORED = (-32768.0, -32767.0, 32767.0)
+"""Numbers of 16 bits that files of packed values have for what is missing."""
+ENDLESS = 1e20
+"""The same of values that are not packed, 1e20 to 1e36."""
 
 
 def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) -> None:
@@ -54,3 +60,25 @@ def refuse_marks(values: np.ndarray, attributes: Mapping[str, Any], name: Hashab
 def unmasked(a: Any) -> Any:
     """An array or a table, what is masked in it being missing."""
     return floats(a) if np.ma.isMaskedArray(a) else with_nan(a)
+
+
+def warn_of_codes(columns: Mapping[str, np.ndarray]) -> None:
+    """Warns where the least or the largest of the values `[n]` of a column is a number that often stands for what is
+    missing, such as -999, and is farther from all others than half of it, and than these are from one another."""
+    for name, values in columns.items():
+        for code in {values.min(), values.max()} if values.size else ():
+            others = values[values != code]
+            if not (_is_code(code) and others.size):
+                continue
+            low, high = others.min(), others.max()
+            if max(low - code, code - high) > max(high - low, abs(code) / 2):
+                times = np.count_nonzero(values == code)
+                warn(
+                    f"{name} holds {code:.7g}, {times:,} times among {values.size:,}, far from all others "
+                    f"({low:.4g} to {high:.4g}): if it stands for what is missing, make it NaN or leave these rows out."
+                )
+
+
+def _is_code(number):
+    digits = f"{abs(number):.7g}".replace(".", "")
+    return abs(number) >= ENDLESS or number in STORED or (abs(number) >= 99 and set(digits) == {"9"})

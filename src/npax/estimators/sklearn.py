@@ -38,7 +38,7 @@ from .extrapolation import warn_of_extrapolation
 from .finetuned import better
 from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
-from .missing import refuse_missing, unmasked
+from .missing import refuse_missing, unmasked, warn_of_codes
 from .moments import above
 from .observed import Observed
 from .options import model_of, one_number, probabilities, refuse_both, seed_of
@@ -186,6 +186,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=True)
             self._begin(X)
+            self._warn_of_codes(X, y)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
                 places, z = self._columns.split(X)
@@ -213,7 +214,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 shape = ("n", *self.y_.shape[1:])
                 raise ValueError(f"`y` must have the columns that it had in `fit`: shape {shape}, got {y.shape}.")
             error = joined(self.error_, self.y_, error, y)
-            return self._keep(np.concatenate([self.X_, X]), np.concatenate([self.y_, y]), error)
+            X, y = np.concatenate([self.X_, X]), np.concatenate([self.y_, y])
+            self._warn_of_codes(X, y)
+            return self._keep(X, y, error)
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
         """The mean at the rows of `X`, and with it the standard deviation or the joint covariance if asked for.
@@ -385,6 +388,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             refuse_latitude_first(of_places)
         else:
             warn_of_degrees(of_places, X[:, self._columns.places])
+
+    def _warn_of_codes(self, X, y):
+        of_y = y.reshape(len(y), -1).T
+        columns = {f"Column {i} of `y`" if len(of_y) > 1 else "`y`": column for i, column in enumerate(of_y)}
+        of_x = {f"Column {self._names[i] if self._names else i!r} of `X`": column for i, column in enumerate(X.T)}
+        warn_of_codes({**columns, **of_x})
 
     def _check_scale(self):
         if not (self.normalize and of_real_numbers(self.model_.likelihood)):
