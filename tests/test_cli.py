@@ -488,6 +488,26 @@ def test_quantiles_and_what_is_above_are_written(observations, weights, tmp_path
     refused(run("predict", *given, tmp_path / "out.csv", "--quantiles", 95), "`quantiles`", "above 0 and below 1")
 
 
+def test_positive_values_are_log_normal_where_asked(observations, weights, tmp_path):
+    table = pd.read_csv(observations).assign(temp=lambda t: np.exp(t.temp / 10))
+    table.to_csv(tmp_path / "obs.csv", index=False)
+    given = [tmp_path / "obs.csv", "--x", "lon", "lat", "--y", "temp", "--model", weights, "--at", tmp_path / "obs.csv"]
+    given += ["--lognormal", "-o", tmp_path / "out.csv"]
+    options = {"x": ["lon", "lat"], "y": "temp", "lognormal": True, "model": weights}
+    expected = {"predict": npax.interpolate(table, table, **options), "average": npax.average(table, table, **options)}
+    for command, of_library in expected.items():
+        result = run(command, *given)
+        assert result.exit_code == 0, result.output
+        found = pd.read_csv(tmp_path / "out.csv")
+        for name in ("temp_mean", "temp_std"):
+            np.testing.assert_allclose(found[name], of_library[name], rtol=1e-4)
+    reg = npax.LogNormalRegressor(npax.NeuralProcessRegressor(str(weights)))
+    scores = reg.fit(table[["lon", "lat"]], table.temp).score_report(table[["lon", "lat"]], table.temp)
+    result = run("predict", *given)
+    assert all(f"{name} {score:.4g}" in result.output for name, score in scores.items()), (result.output, scores)
+    refused(run("predict", *given, "--counts", "poisson"), "leave --lognormal out")
+
+
 @pytest.mark.parametrize("exposure", [True, False])
 def test_rates_are_drawn_beside_rates(exposure, tmp_path, monkeypatch):
     from npax.cli import _draw

@@ -45,6 +45,7 @@ from .blocks import (
 )
 from .estimators import (
     CountRegressor as CountRegressor,
+    LogNormalRegressor as LogNormalRegressor,
     NeuralProcessRegressor as NeuralProcessRegressor,
     average as average,
     fill_gaps as fill_gaps,

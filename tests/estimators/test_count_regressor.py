@@ -117,6 +117,9 @@ def test_scores_are_those_of_counts(hearing, rng):
     reg = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
     report = reg.score_report(X, y, exposure)
     assert report["rmse"] == npax.metrics.rmse(y, exposure * reg.predict(X))
+    table, counted = pd.DataFrame(X).add_prefix("x"), reg.score(X, y, exposure=exposure)
+    named = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(hearing)).fit(table, y, exposure=exposure)
+    assert named.score_report(table, y, exposure) == report and named.score(table, y, exposure=exposure) == counted
     mean, std = reg.regressor_.predict(X, return_std=True)
     assert np.isclose(report["nll"], -Poisson().log_evidence(y, exposure, mean, std).mean())
     assert 0 <= report["coverage"] <= 1 and report["crps"] < report["mae"] and report["interval"] > 0

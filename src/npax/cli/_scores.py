@@ -9,13 +9,14 @@ from ._process import err
 
 class Scored(NamedTuple):
     """What is scored: values `y`, with known errors of a column; of the function alone, without `noise`; or counts of
-    an exposure that a column holds."""
+    an exposure that a column holds; or values whose predictions are log-normal."""
 
     y: str
     error: str | None
     noise: bool
     counts: Any  # npax.counts, or None
     exposure: str | None
+    lognormal: bool = False
 
 
 def print_scores(of: Scored, prediction, target, observed) -> None:
@@ -68,7 +69,12 @@ def _beside(name, target, mean):
 
 def _scores(of, truth, mean, std, beside):
     from .. import counts, metrics
+    from ..estimators import lognormal
 
+    if of.lognormal:
+        _, error = lognormal.logarithms(truth, None if beside is None else np.nan_to_num(beside))
+        mean, std = lognormal.LOG.of_moments(mean, std)
+        return lognormal.score_report(truth, mean, std if error is None else np.hypot(std, error))
     if of.counts is None:
         std = std if beside is None else np.hypot(std, np.nan_to_num(beside))
         return metrics.score_report(truth, mean, std)

@@ -41,6 +41,7 @@ def average(
     error: of.Error = None,
     counts: of.OfCounts = None,
     exposure: of.Exposure = None,
+    lognormal: of.LogNormal = False,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="What to write: .csv, .parquet, .nc or .zarr.", show_default=False),
@@ -70,7 +71,7 @@ def average(
         from ..estimators.degrees import refuse_latitude_first
         from . import tables
 
-        of.check_exposure(counts, exposure)
+        of.check_kind(counts, exposure, lognormal)
         by, beside = list(by or []), list(covariates or [])
         if output is not None:
             tables.checked_suffix(output)
@@ -99,6 +100,7 @@ def average(
             error=error,
             counts=of.kind_of(counts),
             exposure=exposure,
+            lognormal=lognormal,
             quantiles=quantiles or (),
             above=above or (),
             **of.library_options(coords, model, finetune, strategy),

@@ -59,6 +59,14 @@ Exposure = Annotated[
         show_default=False,
     ),
 ]
+LogNormal = Annotated[
+    bool,
+    typer.Option(
+        "--lognormal",
+        help="The values are positive and skewed, such as concentrations or rain: their logarithm is predicted as "
+        "normal.",
+    ),
+]
 OfCoords = Annotated[
     Coords,
     typer.Option(
@@ -117,10 +125,12 @@ def read_places(path: Path, columns: Sequence[str], dated: Sequence[str], observ
     return wanted, target
 
 
-def check_exposure(counts: Counts | None, exposure: str | None) -> None:
-    """**Raises** `ValueError` for an exposure of no counts."""
+def check_kind(counts: Counts | None, exposure: str | None, lognormal: bool) -> None:
+    """**Raises** `ValueError` for an exposure of no counts, and counts that are log-normal."""
     if exposure is not None and counts is None:
         raise ValueError("--exposure is of counts: say which, --counts poisson or --counts binomial.")
+    if lognormal and counts is not None:
+        raise ValueError("--counts have distributions of their own: leave --lognormal out.")
 
 
 def library_options(coords: Coords, model: str, finetune: int, strategy: Strategy) -> dict[str, Any]:

@@ -16,6 +16,7 @@ def predict(
     error: of.Error = None,
     counts: of.OfCounts = None,
     exposure: of.Exposure = None,
+    lognormal: of.LogNormal = False,
     at: Annotated[
         Path | None,
         typer.Option(help="Where to predict: a table of points, or a grid (.nc, .zarr).", show_default=False),
@@ -53,7 +54,7 @@ def predict(
 
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 1 -o map.nc --plot map.png
 
-      npax predict soil.csv --x x y --y zinc --at points.csv -o zinc.parquet
+      npax predict soil.csv --x x y --y zinc --lognormal --at points.csv -o zinc.parquet
 
       npax predict soil.csv --x x y --covariates sqrt_dist elev --y zinc --at points.csv -o zinc.parquet
 
@@ -93,7 +94,7 @@ def predict(
         beside = list(covariates or [])
         if beside and at is None:
             raise ValueError("--covariates must be known where values are predicted: give these places by --at FILE.")
-        of.check_exposure(counts, exposure)
+        of.check_kind(counts, exposure, lognormal)
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .csv, .parquet, .zarr), --plot PICTURE or both.")
         if output is not None:
@@ -124,7 +125,7 @@ def predict(
 
         options = of.library_options(coords, model, finetune, strategy)
         options |= {"covariates": beside, "error": error, "include_noise": noise}
-        options |= {"counts": of.kind_of(counts), "exposure": exposure}
+        options |= {"counts": of.kind_of(counts), "exposure": exposure, "lognormal": lognormal}
         options |= {"quantiles": quantiles or (), "above": above or ()}
         try:
             if store is not None:
@@ -153,7 +154,7 @@ def predict(
             draw(_thinned(prediction), seen, x, y, coords.value, plot, name)
             out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # that of a store may be too large
-            scored = Scored(y, error, noise, options["counts"], exposure)
+            scored = Scored(y, error, noise, options["counts"], exposure, lognormal)
             print_scores(scored, prediction, target, table)
 
 

@@ -3,10 +3,11 @@ import dataclasses
 import numpy as np
 from scipy.special import gammaln
 
+from ..links import Log
 from ._base import AbstractCounts, refuse
 
-MOST = 300.0
-"""The logarithm of a rate, at most: rates and their squares stay finite."""
+LOG = Log(most=300.0)
+"""Rates and their squares stay finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,23 +26,21 @@ class Poisson(AbstractCounts):
         )
 
     def rate(self, level):
-        return np.exp(np.clip(level, -MOST, MOST))
+        return LOG.rate(level)
 
     def level(self, rate):
         if not rate > 0:
             raise ValueError(f"A rate of events must be positive, got {rate:g}.")
-        return float(np.log(rate))
+        return LOG.level(rate)
 
     def moments(self, mean, std):
-        expected = self.slope(mean, std)
-        return expected, expected * np.sqrt(np.expm1(np.minimum(np.square(std), MOST)))
+        return LOG.moments(mean, std)
 
     def of_moments(self, mean, std):
-        variance = np.log1p(np.square(std / mean))
-        return np.log(mean) - variance / 2, np.sqrt(variance)
+        return LOG.of_moments(mean, std)
 
     def slope(self, mean, std):
-        return self.rate(mean + np.square(std) / 2)
+        return LOG.slope(mean, std)
 
     def events(self, y, exposure):
         return exposure * (y.sum() / exposure.sum())

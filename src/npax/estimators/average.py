@@ -9,8 +9,7 @@ import numpy as np
 
 from ..counts import AbstractCounts
 from ..training import AbstractGaps
-from .by_name import ByName, Names, listed, numbers_of, refuse_twice
-from .counts import CountRegressor
+from .by_name import ByName, Names, link_of, listed, numbers_of, of_levels, refuse_twice
 from .grid import flat, require, xarray
 from .missing import refuse_undecoded
 from .summary import Summary
@@ -38,6 +37,7 @@ def average(
     error: Hashable | Sequence[Hashable] | None = None,
     counts: AbstractCounts | None = None,
     exposure: Hashable | None = None,
+    lognormal: bool = False,
     coords: str = "planar",
     quantiles: float | Sequence[float] = (),
     above: float | Sequence[float] = (),
@@ -60,8 +60,8 @@ def average(
 
     **Arguments:**
 
-    - `observations`, `x`, `y`, `covariates`, `error`, `counts`, `exposure`, `coords`, `finetune`, `gaps`, `options`: as
-      for `npax.interpolate`.
+    - `observations`, `x`, `y`, `covariates`, `error`, `counts`, `exposure`, `lognormal`, `coords`, `finetune`, `gaps`,
+      `options`: as for `npax.interpolate`.
     - `target`: places all over the regions, as for `interpolate`: rows of a DataFrame or cells of a grid, which say
       what they belong to. Cells of a grid without coordinates or covariates are in no region.
     - `by`: what names the region of each place, a column of the table, or a variable or coordinate of the grid (of a
@@ -85,10 +85,9 @@ def average(
     """
     by = _names(by, "by")
     names = Names.of(observations, x, y, covariates, error, exposure)
-    summary = Summary.of(counts, quantiles, above)
-    given = ByName.of(
-        observations, target, names, counts=counts, coords=coords, finetune=finetune, gaps=gaps, **options
-    )
+    link = link_of(counts, lognormal)
+    summary = Summary.of(link, quantiles, above)
+    given = ByName.of(observations, target, names, link=link, coords=coords, finetune=finetune, gaps=gaps, **options)
     summary.refuse_taken(by, names.ys, "by")
     of = _of_rows if given.grid is None else _of_cells
     parts, counted, held = of(target, given, by, _names(weights, "weights"))
@@ -112,7 +111,7 @@ def average(
         moments = fitted.predict_average(cells[inside], shares, return_std=True)
         mean[some], std[some] = (np.reshape(a, (len(some), -1)) for a in moments)
     found = summary.beside(found, names.ys, summary.of_averages(mean, std))
-    strategy = (fitted.regressor_ if isinstance(fitted, CountRegressor) else fitted).strategy_
+    strategy = of_levels(fitted).strategy_
     if given.grid is None:
         found.attrs["strategy"] = strategy
         return found

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_array
 
+from ..arguments import instance, true_or_false
 from ..arrays import with_nan
 from ..counts import AbstractCounts
+from ..links import Link
 from ..training import AbstractGaps
 from .counts import CountRegressor, refuse_impossible, where_asked
 from .dates import (
@@ -26,9 +28,12 @@ from .dates import (
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .grid import Grid, require
 from .known_errors import refuse_no_errors
+from .lognormal import LOG, LogNormalRegressor
 from .missing import refuse_missing
 from .sklearn import NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
+
+Fitted = NeuralProcessRegressor | CountRegressor | LogNormalRegressor
 
 
 class Names(NamedTuple):
@@ -72,13 +77,14 @@ class Names(NamedTuple):
 
 class ByName(NamedTuple):
     """Observations by name, as numbers: `places [n d]` and `values [n dy]`, their standard errors `known [n dy]` if
-    these are, `exposure [n]`; `attributes` of each of `ys`.
+    these are, `exposure [n]`; `attributes` of each of `ys`; `link`: what counts these are, `LOG` where they are
+    log-normal, or None.
 
     `regressor`: not fitted yet; `wanted [m d]`: the places to predict at where they are in a table, `grid`: on a grid.
     """
 
     names: Names
-    counts: AbstractCounts | None
+    link: Link | None
     regressor: NeuralProcessRegressor
     places: np.ndarray
     values: np.ndarray
@@ -95,7 +101,7 @@ class ByName(NamedTuple):
         target: Any,
         names: Names,
         *,
-        counts: Any,
+        link: Link | None,
         coords: str,
         finetune: int,
         gaps: AbstractGaps | None,
@@ -111,7 +117,10 @@ class ByName(NamedTuple):
             refuse_levels_of_columns(given, where)
         if coords == "latlon":
             refuse_latitude_first(names.x)
+        counts = link if isinstance(link, AbstractCounts) else None
         _check_counts(names, counts, finetune, gaps)
+        if link is LOG and len(names.ys) > 1:
+            raise ValueError(f"`lognormal` takes one column `y`, got {names.ys}: predict them one by one.")
         _check_options(options)
         x, columns, ys = names.x, names.columns, names.ys
         beside = names.errors + ([] if names.exposure is None else [names.exposure])
@@ -154,18 +163,36 @@ class ByName(NamedTuple):
             attributes = {
                 name: {"long_name": f"the rate of {attributes.get(name, {}).get('long_name', name)}"} for name in ys
             }
-        return cls(names, counts, reg, places, values, known, of_each[there], attributes, wanted, grid)
+        return cls(names, link, reg, places, values, known, of_each[there], attributes, wanted, grid)
 
-    def fit(self, finetune: int, gaps: AbstractGaps | None) -> NeuralProcessRegressor | CountRegressor:
-        """The fitted estimator, of counts where they are."""
-        if self.counts is None:
-            fitted = self.regressor.fit(self.places, self.values, error=self.known, finetune=finetune, gaps=gaps)
-            fitted._names = self.names.columns
-            return fitted
-        of_counts = CountRegressor(self.counts, self.regressor)
-        of_counts.fit(self.places, self.values[:, 0], exposure=self.exposure)
-        of_counts.regressor_._names = self.names.columns
-        return of_counts
+    def fit(self, finetune: int, gaps: AbstractGaps | None) -> Fitted:
+        """The fitted estimator, of the kind of the values."""
+        options = {"error": self.known, "finetune": finetune, "gaps": gaps}
+        if isinstance(self.link, AbstractCounts):
+            fitted = CountRegressor(self.link, self.regressor)
+            fitted.fit(self.places, self.values[:, 0], exposure=self.exposure)
+        elif self.link is LOG:
+            fitted = LogNormalRegressor(self.regressor).fit(self.places, self.values[:, 0], **options)
+        else:
+            fitted = self.regressor.fit(self.places, self.values, **options)
+        of_levels(fitted)._names = self.names.columns
+        return fitted
+
+
+def link_of(counts: Any, lognormal: Any) -> Link | None:
+    """**Raises** `TypeError` for what are no counts, `ValueError` where both are given."""
+    true_or_false(lognormal=lognormal)
+    if counts is None:
+        return LOG if lognormal else None
+    instance(AbstractCounts, counts=counts)
+    if lognormal:
+        raise ValueError(f"`counts` have distributions of their own, got `lognormal` beside {counts}: leave one out.")
+    return counts
+
+
+def of_levels(fitted: Fitted) -> NeuralProcessRegressor:
+    """The regressor of what is predicted as normal: itself, or that of levels of counts or of logarithms."""
+    return fitted if isinstance(fitted, NeuralProcessRegressor) else fitted.regressor_
 
 
 def listed(names: Any) -> list[Hashable]:

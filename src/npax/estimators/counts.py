@@ -4,31 +4,28 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
-from ..inference import average_covariance, average_std
 from ..inference.counted import ROUNDS, Counted, Even, linearised
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_rows
 from ..models._base import hears_errors
 from ..progress import Progress
 from ..warn import warn
+from . import linked
 from .dates import refuse_dates_in
 from .missing import unmasked
 from .moments import above
-from .options import one_number, probabilities, refuse_both, seed_of
-from .regions import Regions
+from .options import one_number, seed_of
 from .sklearn import NeuralProcessRegressor
 from .text import refuse_text
 
 LOOKED_AT = 4096
 """Counts from which overdispersion is told, at most."""
-SMALLEST = 1e-30
 IMPROBABLE = -20.0
 """The logarithm of the probability of a count below which it is told: that of six standard deviations."""
 
@@ -133,30 +130,12 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         `[regions n]`; None for the same. Cost and accuracy are those of `NeuralProcessRegressor.predict_average`; of
         200 and 400 counts 95 % intervals hold 86 to 89 %. Overdispersion is averaged out.
         """
-        refuse_both(return_std, return_cov)
-        check_rows(X, axis=-1, weights=weights)
-        X = self._fitted()._targets(X)
-        regions = Regions.of(weights, len(X))
-        field = self.regressor_._predictor(len(X))(X)
-        mean, with_noise, std = (a[:, 0] for a in (field.mean, field.observation_std, field.function_std))
-        rate = regions.like(regions.shares @ self._counts.moments(mean, with_noise)[0])
-        if not (return_std or return_cov):
-            return rate
-        steep = self._counts.slope(mean, with_noise) / np.maximum(self._counts.slope(mean, std), SMALLEST)
-        times = steep * self._counts.moments(mean, std)[1] / np.maximum(std, SMALLEST)
-        told = self.regressor_._predictor(1), X, regions.shares * times, field
-        if return_std:
-            return rate, regions.like(average_std(*told)[:, 0])
-        return rate, regions.like(average_covariance(*told)[..., 0], axes=2)
+        return linked.average(self._counts, self._fitted(), X, weights, return_std, return_cov)
 
     def predict_average_quantiles(self, X, q, weights=None) -> np.ndarray:
         """Quantiles at probabilities `q` of what `predict_average` gives: `[regions]`, then the shape of `q`. They are
         those of a normal level whose rate has the mean and the standard deviation."""
-        levels = ndtri(probabilities(q))
-        mean, std = (np.asarray(a) for a in self.predict_average(X, weights, return_std=True))
-        level, across = self._counts.of_moments(mean.reshape(-1), std.reshape(-1))
-        quantiles = self._counts.rate(level[:, None] + across[:, None] * levels)
-        return quantiles.reshape((*mean.shape, *np.shape(q)))
+        return linked.average_quantiles(self._counts, self._fitted(), X, weights, q)
 
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
         """Quantiles of the rate at probabilities `q`: `[n]`, then the shape of `q`."""
@@ -197,7 +176,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
             check_consistent_length(y, sample_weight)
             sample_weight = np.asarray(sample_weight)[np.isfinite(column_or_1d(unmasked(y)).astype(np.float64))]
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
-        return float(r2_score(y, exposure * self.predict(X), sample_weight=sample_weight))
+        rate, _ = self._counts.moments(*self._fitted()._new_at(X))
+        return float(r2_score(y, exposure * rate, sample_weight=sample_weight))
 
     def score_report(self, X, y, exposure: Any = None) -> dict[str, float]:
         """`rmse mae nll crps coverage interval` of counts (`npax.counts.score_report`). `exposure` is left out where it
@@ -205,7 +185,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         exposure = self._exposure(exposure)
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
-        return score_report(self._counts, y, exposure, *self._levels(X, True))
+        return score_report(self._counts, y, exposure, *self._fitted()._new_at(X))
 
     @property
     def _counts(self):

@@ -12,8 +12,7 @@ from ..arguments import true_or_false
 from ..counts import AbstractCounts
 from ..files import is_remote
 from ..training import AbstractGaps
-from .by_name import ByName, Names
-from .counts import CountRegressor
+from .by_name import ByName, Names, link_of, of_levels
 from .likelihood import warn_of_noise
 from .moments import complete, lazy_moments, moments_at
 from .summary import Summary
@@ -36,6 +35,7 @@ def interpolate(
     error: Hashable | Sequence[Hashable] | None = None,
     counts: AbstractCounts | None = None,
     exposure: Hashable | None = None,
+    lognormal: bool = False,
     coords: str = "planar",
     include_noise: bool = True,
     quantiles: float | Sequence[float] = (),
@@ -76,6 +76,8 @@ def interpolate(
     - `counts`, `exposure`: where `y` holds counts, what they are of, `npax.counts.Poisson()` or
       `npax.counts.Binomial()`, and the name of what holds people, years, or how many were tested (1 where there is
       none): the result is the rate of one unit of exposure, `CountRegressor`'s.
+    - `lognormal`: `y` is positive, and its logarithm is predicted as normal: `LogNormalRegressor`, for what is skewed,
+      such as concentrations or rain.
     - `include_noise`: standard deviation of a new observation, or of the noiseless function (where the model tells them
       apart, as the pretrained ones do); of counts, the rate of a single further place, or that which varies smoothly.
     - `quantiles`: probabilities, such as `[0.025, 0.975]` for the ends of 95 % intervals, called `<y>_q0.025` and
@@ -114,15 +116,14 @@ def interpolate(
     true_or_false(include_noise=include_noise)
     names = Names.of(observations, x, y, covariates, error, exposure)
     ys = names.ys
-    summary = Summary.of(counts, quantiles, above)
+    link = link_of(counts, lognormal)
+    summary = Summary.of(link, quantiles, above)
     store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*names.columns, *ys)):
         raise ValueError(
             f"A store takes no names with '/', which divides its groups; got {[*names.columns, *ys]}: rename them."
         )
-    given = ByName.of(
-        observations, target, names, counts=counts, coords=coords, finetune=finetune, gaps=gaps, **options
-    )
+    given = ByName.of(observations, target, names, link=link, coords=coords, finetune=finetune, gaps=gaps, **options)
     grid = given.grid
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
@@ -132,7 +133,7 @@ def interpolate(
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
     fitted = given.fit(finetune, gaps)
-    reg = fitted.regressor_ if isinstance(fitted, CountRegressor) else fitted
+    reg = of_levels(fitted)
     if grid is None:
         return _at_points(reg, target, given.wanted, ys, include_noise, summary)
     warn_of_noise(reg.model_.likelihood, include_noise)

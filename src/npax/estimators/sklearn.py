@@ -334,10 +334,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         check_is_fitted(self)
         X, y, error = self._checked(X, y, error, reset=False)
-        self._warn_of_far(X)
-        prediction = self._predictor(len(X))(X)
-        std = np.hypot(self._like_y(prediction.std()), 0.0 if error is None else error)
-        return score_report(y, self._like_y(prediction.mean), std)
+        mean, std = self._new_at(X)
+        return score_report(y, mean, np.hypot(std, 0.0 if error is None else error))
 
     def _checked(self, X, y, error, *, reset):
         """Rows in use: float64, all finite."""
@@ -412,6 +410,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = self._valid(X, reset=False, dtype=np.float64, ensure_min_samples=0)
         self._warn_of_far(X)
         return X
+
+    def _new_at(self, X):
+        """Mean and standard deviation of new observations at rows that were checked."""
+        self._warn_of_far(X)
+        prediction = self._predictor(len(X))(X)
+        return self._like_y(prediction.mean), self._like_y(prediction.std())
 
     def _warn_of_far(self, X, n=None):
         warn_of_extrapolation(self._observed.outside, X, self._names, n)

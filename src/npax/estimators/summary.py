@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ..arguments import instance
-from ..counts import AbstractCounts
+from ..links import Link
 from .grid import MAPPING, STORAGE
 from .moments import above
 from .options import probabilities, thresholds
@@ -18,21 +17,21 @@ from .options import probabilities, thresholds
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """`counts`: of which predictions are levels, whose rates are told; None where they are of the values themselves.
+    """`link`: by which predictions of levels are told as values, such as rates; None where they are of these already.
     `quantiles`: probabilities; `above`: thresholds."""
 
-    counts: AbstractCounts | None = None
+    link: Link | None = None
     quantiles: tuple[float, ...] = ()
     above: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, counts: Any, quantiles: Any, above: Any) -> Summary:
-        """**Raises** `TypeError` for what are no `counts`, `ValueError` for what are no probabilities, or no thresholds
-        of values or of rates, and for one that is given twice."""
-        if counts is not None:
-            instance(AbstractCounts, counts=counts)
+    def of(cls, link: Link | None, quantiles: Any, above: Any) -> Summary:
+        """**Raises** `ValueError` for what are no probabilities, or no thresholds of such values, and for one that is
+        given twice."""
         asked = cls(
-            counts, tuple(probabilities(quantiles, "quantiles").tolist()), tuple(thresholds(above, "above").tolist())
+            link,
+            tuple(probabilities(quantiles, "quantiles").astype(float).tolist()),
+            tuple(thresholds(above, "above").astype(float).tolist()),
         )
         for name, each in (("quantiles", asked.quantiles), ("above", asked.above)):
             if len(set(each)) < len(each):
@@ -42,17 +41,17 @@ class Summary:
         return asked
 
     def __call__(self, moments: np.ndarray) -> np.ndarray:
-        """`[... columns]` from means and standard deviations `[... 2 dy]`, of levels where there are `counts`."""
+        """`[... columns]` from means and standard deviations `[... 2 dy]`, of levels where there is a `link`."""
         mean, std = np.split(moments, 2, axis=-1)
-        told = (mean, std) if self.counts is None else self.counts.moments(mean, std)
+        told = (mean, std) if self.link is None else self.link.moments(mean, std)
         return np.concatenate([*told, *self._beside(mean, std)], axis=-1)
 
     def of_averages(self, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-        """The same, `[n columns]`, from the moments `[n dy]` of averages of values, or of rates: as those of a normal
-        level whose rate has these."""
+        """The same, `[n columns]`, from the moments `[n dy]` of averages of values: as those of a normal level whose
+        value has these."""
         levels = (mean, std)
-        if self.counts is not None and (self.quantiles or self.above):
-            levels = self.counts.of_moments(mean, std)
+        if self.link is not None and (self.quantiles or self.above):
+            levels = self.link.of_moments(mean, std)
         return np.concatenate([mean, std, *self._beside(*levels)], axis=-1)
 
     def variables(
@@ -97,12 +96,12 @@ class Summary:
         """Quantiles and probabilities, `[... dy]` each."""
         for level in ndtri(self.quantiles):
             quantile = mean + level * std
-            yield quantile if self.counts is None else self.counts.rate(quantile)
+            yield quantile if self.link is None else self.link.rate(quantile)
         for threshold in self.above:
             yield above(mean, std, self._level(threshold))
 
     def _level(self, threshold):
-        return threshold if self.counts is None else self.counts.level(threshold)
+        return threshold if self.link is None else self.link.level(threshold)
 
 
 def _kept(given, kind):

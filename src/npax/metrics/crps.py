@@ -24,6 +24,21 @@ def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     return float(np.mean((y - mean) * (2 * ndtr(z) - 1) + std * (2 * density - 1 / np.sqrt(np.pi))))
 
 
+def crps_lognormal(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
+    r"""Mean CRPS of log-normal predictions, in the units of `y`; `mean` and `std` are those of the logarithm.
+
+    $$\mathrm{CRPS} = y (2\Phi(z) - 1) - 2 e^{\mu + \sigma^2 / 2} \left( \Phi(z - \sigma)
+      + \Phi(\sigma / \sqrt 2) - 1 \right), \quad z = (\log y - \mu) / \sigma.$$
+
+    **Shapes:** any, all the same; `y` positive. **Reference:** Baran and Lerch (2015), Log-normal distribution based
+    ensemble model output statistics models for probabilistic wind speed forecasting.
+    """
+    y, mean, std = checked(y=y, mean=mean, std=std, positive=("y", "std"))
+    z = (np.log(y) - mean) / std
+    expected = np.exp(mean + np.square(std) / 2)
+    return float(np.mean(y * (2 * ndtr(z) - 1) - 2 * expected * (ndtr(z - std) - ndtr(-std / np.sqrt(2)))))
+
+
 def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:
     r"""Mean CRPS of predictions known by samples: $\mathbb E|X - y| - \tfrac12 \mathbb E|X - X'|$.
 
