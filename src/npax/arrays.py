@@ -21,8 +21,18 @@ def with_nan(a: Any) -> Any:
 
 def refuse_datetimes(*arrays: Any) -> None:
     """**Raises** `TypeError` where one is of dates or times, of which arrays would keep a number of some unit."""
-    if any(getattr(getattr(a, "dtype", None), "kind", None) in ("M", "m") for a in arrays):
+    of_each = (getattr(a, "dtypes", getattr(a, "dtype", ())) for a in arrays)
+    kinds = [kind for each in of_each for kind in np.ravel(np.asarray(each, object))]
+    if any(getattr(kind, "kind", None) in ("M", "m") for kind in kinds):
         raise TypeError("Coordinates and values must be numbers, got dates: give days or years since one of them.")
+
+
+def refuse_masks(**arrays: Any) -> None:
+    """**Raises** `ValueError` where NumPy's mask hides a value of one, and every value would count."""
+    for name, a in arrays.items():
+        hidden = np.ma.count_masked(a) if np.ma.isMaskedArray(a) else 0
+        if hidden:
+            raise ValueError(f"`{name}` hides {hidden:,} values under a mask: leave these rows out.")
 
 
 def refuse_complex(*arrays: Any) -> None:

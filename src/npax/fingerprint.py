@@ -66,7 +66,7 @@ def _rows(leaf):
 def _made_of(leaf):
     """What a function, or an object that says nothing of itself, holds."""
     if isinstance(leaf, FunctionType):
-        return (*map(_content, leaf.__closure__ or ()), leaf.__defaults__, leaf.__kwdefaults__)
+        return (*map(content, leaf.__closure__ or ()), leaf.__defaults__, leaf.__kwdefaults__)
     if isinstance(leaf, functools.partial):
         return leaf.func, leaf.args, leaf.keywords
     if isinstance(leaf, MethodType):
@@ -84,7 +84,8 @@ def _is_plain_object(leaf):
     return isinstance(leaf, set | frozenset) or (holds and not named)
 
 
-def _content(cell):
+def content(cell: Any) -> Any:
+    """What a function closes over."""
     try:
         return cell.cell_contents
     except ValueError:  # a name that is bound later

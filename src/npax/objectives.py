@@ -103,6 +103,7 @@ def joint_and_single_nll(model: AbstractJointNeuralProcess, task: Task, key: PRN
 
     **Cost:** that of `nll`, and O((targets dy)³).
     """
+    whole_number(1, targets=targets)
     return _joint_nll(model, task, key, targets) + nll(model, task)
 
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from .arrays import refuse_datetimes
+from .arrays import refuse_complex, refuse_datetimes, refuse_masks
 
 
 class Task(eqx.Module):
@@ -32,9 +32,12 @@ class Task(eqx.Module):
     def of(cls, xc, yc, xt, yt) -> "Task":
         """A task without padding: every point counts. In float32 (float64 where JAX has that by default).
 
-        **Raises** `ValueError` for shapes that do not fit; `TypeError` for dates, whose unit is no one's.
+        **Raises** `ValueError` for shapes that do not fit and values under a mask of NumPy's; `TypeError` for dates,
+        whose unit is no one's, and complex numbers.
         """
         refuse_datetimes(xc, yc, xt, yt)
+        refuse_complex(xc, yc, xt, yt)
+        refuse_masks(xc=xc, yc=yc, xt=xt, yt=yt)
         xc, yc, xt, yt = (jnp.asarray(a, jnp.result_type(float)) for a in (xc, yc, xt, yt))
         for name, x, y in (("c", xc, yc), ("t", xt, yt)):
             if x.ndim < 2 or x.ndim != y.ndim or x.shape[:-1] != y.shape[:-1]:

@@ -9,6 +9,7 @@ import pytest
 import scipy.special
 import scipy.stats
 import tinygp
+from laws import finite
 
 import npax
 from npax.bayesopt import (
@@ -70,6 +71,13 @@ def test_expected_improvement_is_that_of_monte_carlo():
     gains = np.maximum(0.2 - draws, 0)
     found = np.exp(improvement(0.5, 0.8, 0.2))
     assert abs(found - gains.mean()) < 5 * gains.std() / 1000
+
+
+def test_where_nothing_is_uncertain_the_improvement_is_known():
+    found = log_expected_improvement(jnp.array([0.0, 1.0, -1.0]), jnp.zeros(3), 0.0)
+    assert found.tolist() == [-np.inf, -np.inf, 0.0]
+    short = log_expected_improvement(*(jnp.array([0.5, 1.0], jnp.float16) for _ in "ms"), 0.0)
+    assert short.dtype == jnp.float16 and finite(short)
 
 
 def test_small_improvements_lose_nothing_to_rounding():

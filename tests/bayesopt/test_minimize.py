@@ -292,6 +292,28 @@ def test_the_largest_float_is_a_penalty_like_others(y):
         np.testing.assert_allclose(scale.undo(scale(y))[:3], y[:3], atol=1e-6)
 
 
+@pytest.mark.parametrize("penalty", [1e3, 1e10, 1.7e308])
+def test_penalties_hide_no_good_values_however_many_there_are(penalty):
+    """Those in the majority, too: what is left is seen as though they were just above it."""
+    good = np.array([1e-5, 0.01, 0.02, 0.5])
+    y = np.r_[good, [penalty] * 12]
+    scale = Scale.of(y)
+    assert (np.diff(scale(y)[:5].astype(np.float32)) > 1e-3).all() and np.ptp(scale(y)[4:]) == 0
+    np.testing.assert_allclose(scale(y), Scale.of(np.r_[good, [1.0 - 1e-5] * 12])(np.minimum(y, 1.0 - 1e-5)), atol=1e-6)
+    np.testing.assert_allclose(scale.undo(scale(y))[:4], good, atol=1e-6)
+    alone = np.r_[good, penalty]  # may be a value
+    assert Scale.of(alone)(alone)[-1] > Scale.of(alone)(alone)[-2]
+
+
+def test_whole_numbers_of_any_size_and_short_ones_are_values():
+    opt = npax.bayesopt.Optimizer([(0, 1)])
+    opt.tell([0.5], 10**20)
+    opt.tell([0.6], jnp.bfloat16(0.25))
+    assert opt.result().func_vals.tolist() == [1e20, 0.25]
+    with pytest.raises(ValueError, match="must lie within the bounds"):
+        opt.tell(np.ma.array([[0.1], [0.2]], mask=[[0], [1]]), [1.0, 2.0])
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

@@ -1,6 +1,7 @@
 """Scores against npax.metrics and samples; references against numpy in float64."""
 
 import importlib
+import itertools
 
 import equinox as eqx
 import jax
@@ -13,13 +14,14 @@ import scipy.linalg
 import scipy.special
 import scipy.stats
 from laws import TINY, rotary
+from scipy import integrate, stats
 from untrained import cnp, untrained
 
 import npax
 from npax.bench import draw, mean_and_error, score_floor, score_model, score_oracle
 from npax.bench.scores import GROUP, crps, score
 from npax.gp import bayes_mixture
-from npax.likelihoods import Categorical, OneHotCategorical, noiseless
+from npax.likelihoods import Categorical, EqualMixture, NoisyNormal, OneHotCategorical, noiseless
 from npax.tasks import ContextAmongTargets, GPCurveTask, GPShiftTask, GPTask, PeriodicPrior, RBFPrior, SIRTask
 
 
@@ -43,6 +45,19 @@ def test_crps_of_a_mixture_is_that_of_its_samples():
         found = float(score_at(np.float32(y)))
         assert abs(found - npax.metrics.crps_samples(np.array([y]), samples[:, None])) < 0.01
     assert abs(found - npax.metrics.crps(np.array([y]), [mixture.mean], [mixture.variance**0.5])) > 0.02
+
+
+@pytest.mark.parametrize("std", [1e-3, 0.05, 2.0])
+@pytest.mark.parametrize("y", [0.0, 1.0, 4.0])
+def test_crps_of_an_equal_mixture_is_the_closed_form(std, y):
+    """The integral in float64, in as many pieces as the distribution has."""
+    means, stds = np.array([-1.0, 1.0, 1.5]), np.array([std, std, 2 * std])
+    found = crps(EqualMixture(dist.Normal(means[:, None], stds[:, None])), jnp.array([y]))
+    noisy = EqualMixture(NoisyNormal(means[:, None], 0.6 * stds[:, None], 0.8 * stds[:, None]))
+    ends = np.unique(np.r_[y, (means[:, None] + stds[:, None] * [-9, -3, -1, 0, 1, 3, 9]).ravel()])
+    square = lambda x: (stats.norm.cdf(x, means, stds).mean() - (x >= y)) ** 2  # noqa: E731
+    truth = sum(integrate.quad(square, *pair, epsabs=1e-10)[0] for pair in itertools.pairwise(ends))
+    assert np.isclose(found[0], truth, rtol=1e-4) and np.isclose(crps(noisy, jnp.array([y]))[0], truth, rtol=1e-4)
 
 
 def test_scores_of_a_model_are_those_of_npax_metrics():

@@ -79,6 +79,18 @@ def test_crps_of_few_samples_is_unbiased(rng):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
+def test_samples_are_converted_as_all_else():
+    table = pd.DataFrame({"a": [1, pd.NA, 2], "b": [1, 2, 3]})
+    with pytest.raises(ValueError, match="`samples` has 1 values that are not finite"):
+        metrics.crps_samples([1.0, 2], table)
+    with pytest.raises(TypeError, match="`samples` holds dates or durations"):
+        metrics.crps_samples([1.0, 2], np.zeros((3, 2), "m8[s]"))
+    with pytest.raises(TypeError, match="must be real numbers"):
+        metrics.crps_samples([1.0, 2], np.ones((3, 2)) + 1j)
+    with pytest.raises(ValueError, match="`y` has 1 values that are not finite"):
+        metrics.nll(pd.Series([1, pd.NA], dtype=object), [1.0, 2], [1, 1])
+
+
 def test_coverage_of_calibrated_predictions_is_the_level(level, rng):
     assert metrics.coverage(*calibrated(rng), level) == pytest.approx(level, abs=0.004)
 

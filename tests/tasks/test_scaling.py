@@ -1,6 +1,9 @@
 """Shift and scale of columns against NumPy's."""
 
+import inspect
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from npax.tasks import Scaling
@@ -14,6 +17,16 @@ def test_means_and_deviations_of_what_is_finite_and_the_way_back(rng):
     assert np.allclose((scaling.y_mean, scaling.y_std), (np.nanmean(holes, axis=0), np.nanstd(holes, axis=0)))
     assert np.allclose(scaling.undo(scaling.y(y)), y)
     assert Scaling.of(np.full((4, 1), 7.0), np.ones((4, 1))).x_std == (1.0,)
+
+
+def test_what_is_masked_is_left_out_and_dates_are_refused(rng):
+    x, y = rng.normal(size=(50, 1)), rng.normal(size=(50, 1))
+    hidden = np.ma.array(np.where(np.arange(50)[:, None] % 7 == 0, -9999.0, y), mask=np.arange(50)[:, None] % 7 == 0)
+    assert Scaling.of(x, hidden) == Scaling.of(x, hidden.filled(np.nan)) != Scaling.of(x, hidden.data)
+    dates = pd.DataFrame({"time": pd.date_range("2020", periods=50)})
+    for given in (dates, dates.to_numpy()):
+        with pytest.raises(TypeError, match="must be numbers, got dates"):
+            inspect.unwrap(Scaling.of.__func__)(Scaling, given, y)
 
 
 def test_a_column_without_a_number_is_refused():

@@ -1,5 +1,7 @@
 """Scattered observations: days, neighbourhoods, files."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -122,6 +124,15 @@ def test_arrays_of_numpy_are_tasks(rng):
     assert set(seen(batch)[1].ravel()) <= set(y.ravel())
     with pytest.raises(ValueError, match=r"\[sets n\], got \(3, 9, 2\), \(3, 8, 1\) and \(3, 9\)"):
         StationTask(x, y[:, :8], np.ones((3, 9), bool), high=5)
+
+
+@pytest.mark.parametrize("size", [2, 5, 9])
+def test_few_neighbours_give_small_contexts(size, rng):
+    tasks = neighbourhoods(rng.normal(size=(30, 2)), rng.normal(size=30), size=size, most=3)
+    assert tasks.x.shape == (3, size, 2)
+    for wrong in ({"size": size + 0.5}, {"most": 1.5}, {"seed": -1}):
+        with pytest.raises(ValueError, match=f"`{next(iter(wrong))}` must be a whole number"):
+            inspect.unwrap(neighbourhoods)(np.ones((30, 2)), np.ones(30), **wrong)
 
 
 def test_neighbourhoods_refuse_missing_values(rng):

@@ -64,6 +64,15 @@ def test_a_model_that_training_spoils_comes_back_as_it_was(waves):
     assert tuned.steps == 0 and tuned.model is fresh
 
 
+def test_what_is_masked_is_missing(fresh, rng):
+    model, x, y = fresh, rng.normal(size=(100, 2)), np.zeros(100)
+    hidden = np.ma.array(y, mask=np.arange(100) % 7 == 0)
+    with pytest.raises(ValueError, match="`y` holds NaN"):
+        npax.finetune(model, x, hidden, steps=1, size=8, progress=False)
+    with pytest.raises(TypeError, match="must be numbers, got dates"):
+        npax.finetune(model, x, y.astype("datetime64[s]"), steps=1, size=8, progress=False)
+
+
 def test_moved_gaps_on_the_sphere_and_two_columns(rng):
     x = np.stack([rng.uniform(0, 40, 400), rng.uniform(-20, 20, 400)], axis=1)
     gap = np.stack(np.meshgrid(np.arange(10.0, 18), np.arange(0.0, 6)), axis=-1).reshape(-1, 2)

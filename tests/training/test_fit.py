@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
+import pandas as pd
 import pytest
 from laws import MODELS, finite
 from sines import Sines, fingerprint, tiny, train
@@ -28,7 +29,7 @@ from npax.models.presets import field_universal, gp_universal
 from npax.tasks import AbstractTasks, AsPrior, Curriculum, GPPosteriorTask, GPTask, RBFPrior, Stage
 from npax.training import presets
 from npax.training.checkpoint import checkpoints
-from npax.training.checks import check_drawn
+from npax.training.checks import check_drawn, check_precision
 from npax.training.fit import _contents
 
 TOLD_APART = FunctionAndNoise(1)
@@ -418,6 +419,31 @@ def test_what_was_trained_is_not_lost_where_it_cannot_be_saved(tmp_path, monkeyp
         assert train(4, checkpoint=tmp_path).steps == 4
 
 
+def test_a_checkpoint_that_cannot_be_written_on_the_way_ends_no_training(tmp_path, monkeypatch):
+    module, failed = importlib.import_module("npax.training.resume"), []
+    write = module.write_checkpoint
+
+    def full_once(*arguments):
+        if not failed:
+            failed.append(arguments)
+            raise OSError(28, "No space left on device")
+        return write(*arguments)
+
+    monkeypatch.setattr(module, "write_checkpoint", full_once)
+    with pytest.warns(RuntimeWarning, match="checkpoint of step 2 could not be written"):
+        assert train(6, checkpoint=tmp_path, save_every=0.0).steps == 6
+    assert [path.stem for path in checkpoints(tmp_path)][-1] == "step-000000006"
+
+
+@pytest.mark.parametrize("weights", ["float16", "bfloat16"])
+def test_weights_of_float16_are_refused(weights):
+    short = jax.tree.map(lambda a: a.astype(weights) if eqx.is_inexact_array(a) else a, tiny(jr.key(0)))
+    if weights == "bfloat16":
+        return check_precision(short)
+    with pytest.raises(ValueError, match=r"`model` has weights of float16, .* train in float32 or bfloat16"):
+        train(2, model=short)
+
+
 def test_optimizers_may_hold_random_keys(tmp_path):
     noisy = optax.chain(optax.add_noise(0.01, 0.55, 0), optax.sgd(1e-3))
     whole = train(6, optimizer=noisy)
@@ -475,6 +501,18 @@ def test_dates_are_no_numbers():
     for given in ((days, x, x, x), (x, x, x, days)):
         with pytest.raises(TypeError, match="must be numbers, got dates"):
             inspect.unwrap(npax.Task.of.__func__)(npax.Task, *given)
+
+
+def test_tasks_of_tables_with_dates_masks_and_complex_numbers_are_refused():
+    of, x = inspect.unwrap(npax.Task.of.__func__), np.zeros((3, 1))
+    for error, words, wrong in (
+        (TypeError, "must be numbers, got dates", pd.DataFrame({"t": pd.date_range("2020", periods=3)})),
+        (TypeError, "must be real numbers", x + 1j),
+        (ValueError, "`yc` hides 1 values under a mask", np.ma.array(x, mask=[[0], [1], [0]])),
+    ):
+        with pytest.raises(error, match=words):
+            of(npax.Task, x, wrong, x, x)
+    assert of(npax.Task, x, np.ma.array(x), x, x).yc.shape == (3, 1)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -617,6 +655,27 @@ def test_a_checkpoint_of_other_tasks_or_by_other_means_is_refused(other, tmp_pat
     assert train(6, checkpoint=tmp_path).steps == 6
     with pytest.raises(ValueError, match=r"holds a run of another model|belongs to another model, optimiser"):
         train(6, checkpoint=tmp_path, **other)
+
+
+def test_an_objective_that_was_edited_is_another(tmp_path):
+    """Of one name in one place, as after an edit of the file, or of lambdas in a notebook."""
+
+    def edited(times):
+        space = {"nll": npax.objectives.nll, "__name__": "study"}
+        exec(f"def objective(model, task, key): return {times} * nll(model, task)", space)
+        return space["objective"]
+
+    train(2, objective=edited(1), checkpoint=tmp_path)
+    assert train(4, objective=edited(1), checkpoint=tmp_path).steps == 4
+    with pytest.raises(ValueError, match="with another objective"):
+        train(6, objective=edited(-100), checkpoint=tmp_path)
+
+
+def test_an_optimizer_whose_state_looks_alike_is_another(tmp_path):
+    train(2, optimizer=optax.adam(1e-3), checkpoint=tmp_path)
+    assert train(4, optimizer=optax.adam(1e-4), checkpoint=tmp_path).steps == 4, "rates may change"
+    with pytest.raises(ValueError, match="optimiser"):
+        train(6, optimizer=optax.yogi(1e-3), checkpoint=tmp_path)
 
 
 def test_a_checkpoint_of_other_weights_is_refused(tmp_path):

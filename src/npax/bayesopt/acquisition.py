@@ -2,6 +2,7 @@
 
 import abc
 import math
+from numbers import Real
 
 import equinox as eqx
 import jax
@@ -9,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..wide import wide
 from .surrogate import AbstractSurrogate, Evaluations
 
 TERMS = 24
@@ -49,8 +51,8 @@ class ConfidenceBound(AbstractAcquisition):
     width: Float[Array, ""]
 
     def __init__(self, width: float = 2.0):
-        if not 0 <= width < math.inf:
-            raise ValueError(f"`width` must be finite and not negative, got {width}.")
+        if isinstance(width, bool) or not isinstance(width, Real) or not 0 <= width < math.inf:
+            raise ValueError(f"`width` must be one number, finite and not negative, got {width!r}.")
         self.width = jnp.asarray(width, jnp.float32)  # not a setting: another one compiles nothing
 
     def __call__(self, surrogate, seen, xt, key):
@@ -100,7 +102,10 @@ def log_expected_improvement(
     **Reference:** that EI is to be maximised in logarithms: Ament et al. (2023), Unexpected improvements to expected
     improvement.
     """
-    z = (best - mean) / std
+    dtype = mean.dtype
+    mean, std = (jnp.asarray(a, wide(dtype)) for a in (mean, std))
+    known = std == 0  # then the improvement is
+    z = (best - mean) / jnp.where(known, 1.0, std)
     near = z > -3
     inner, outer = jnp.where(near, z, 0.0), jnp.where(near, 3.0, -z)
     body = jnp.log(jax.scipy.stats.norm.pdf(inner) + inner * jax.scipy.stats.norm.cdf(inner))
@@ -108,4 +113,7 @@ def log_expected_improvement(
     for i in range(TERMS, 1, -1):
         fraction = outer + i / fraction
     tail = -jnp.log1p(outer * fraction) - 0.5 * outer * outer - 0.5 * math.log(2 * math.pi)
-    return jnp.log(std) + jnp.where(near, body, tail)
+    likely = jnp.log(jnp.where(known, 1.0, std)) + jnp.where(near, body, tail)
+    better = best > mean
+    sure = jnp.where(better, jnp.log(jnp.where(known & better, best - mean, 1.0)), -jnp.inf)
+    return jnp.where(known, sure, likely).astype(dtype)

@@ -1,7 +1,9 @@
 """What a search is given, checked."""
 
+from numbers import Integral
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import Bounds
 
@@ -55,7 +57,9 @@ def checked_bounds(bounds):
 def numbers(y) -> np.ndarray:
     """Real numbers as float64, NaN where they are masked. `None` and text are refused, which NumPy would convert."""
     try:
-        if y is None or np.asarray(y).dtype.kind not in "biuf":
+        if isinstance(y, Integral):  # of more than 64 bits NumPy makes an object
+            y = float(y)
+        if y is None or not (np.asarray(y).dtype.kind in "biuf" or jnp.issubdtype(np.asarray(y).dtype, jnp.floating)):
             raise TypeError("not numbers")
         return floats(y)
     except (TypeError, ValueError) as error:

@@ -11,6 +11,7 @@ import scipy.stats
 from scipy.optimize import OptimizeResult
 
 from ..arguments import whole_number
+from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
 from ..models._base import check_error
 from ..warn import warn
@@ -150,7 +151,7 @@ class Optimizer:
         are not numbers.
         """
         y = numbers(y)
-        x = np.asarray(x, np.float64)
+        x = floats(x)
         d = len(self.box.low)
         if x.shape != (*y.shape, d) and not (x.shape == (d,) and y.size == 1):
             raise ValueError(
@@ -176,7 +177,7 @@ class Optimizer:
 
     def forget(self, x) -> None:
         """Takes back the open question at `x [d]`: it will not be answered. **Raises** `ValueError` where none is."""
-        x = np.asarray(x, np.float64)
+        x = floats(x)
         if x.shape != self.box.low.shape:
             raise ValueError(f"`x` must have the shape {self.box.low.shape}, got {x.shape}.")
         question = self._close(x)

@@ -7,6 +7,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int, Key, PRNGKeyArray
 from tinygp.kernels import Kernel
 
+from ..arguments import whole_number
 from ..tasks import GPTask
 from .acquisition import AbstractAcquisition
 from .surrogate import AbstractSurrogate, Evaluations, GPSurrogate
@@ -66,10 +67,9 @@ def search(
     **Raises:** `ValueError` unless `n_init` is at least 1 and at most the number of candidates, or for a negative
     `n_iter`.
     """
+    whole_number(0, n_init=n_init, n_iter=n_iter)
     if not 1 <= n_init <= problem.f.shape[0]:
         raise ValueError(f"`n_init` must be from 1 to {problem.f.shape[0]}, the number of candidates, got {n_init}.")
-    if n_iter < 0:
-        raise ValueError(f"`n_iter` must be at least 0, got {n_iter}.")
     surrogate = GPSurrogate(problem.kernel, noise_std) if surrogate is None else surrogate
     slots = n_init + n_iter
     noise_key, step_key = jr.split(key)

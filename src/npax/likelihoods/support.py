@@ -28,7 +28,8 @@ def tells_noise(likelihood: AbstractLikelihood) -> bool:
 
 
 def possible(likelihood: AbstractLikelihood, y: Float[np.ndarray, "n dy"]) -> Bool[np.ndarray, " n"]:
-    """Which rows of `y` can be observed at all: counts are no fractions and not negative."""
+    """Which rows of `y` can be observed at all: counts are no fractions and not negative. Shares of classes whose sum
+    is 1 can: the likelihood is that of each class, weighted by them."""
     if of_real_numbers(likelihood):
         return np.array(np.isfinite(y).all(axis=1))
     support: Any = likelihood(jnp.zeros((1, likelihood.size), jnp.float32)).support

@@ -4,19 +4,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..arrays import floats
+from ..arrays import floats, with_nan
 
 
 def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.ndarray]:
     """The arrays in float64, flat: of one shape and order, not empty, finite and not masked; those named in `positive`
     above zero."""
     check_order(**arrays)
-    for name, value in arrays.items():
-        dtype = getattr(value, "dtype", None) or np.asarray(value).dtype  # what is lazy is computed once
-        if dtype.kind in "mM":
-            remedy = f"give numbers, such as `({name} - start) / numpy.timedelta64(1, 'h')`"
-            raise TypeError(f"`{name}` holds dates or durations, which have no unit of their own: {remedy}.")
-    out = {name: floats(value) for name, value in arrays.items()}
+    out = numbers(**arrays)
     shapes = {name: value.shape for name, value in out.items()}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"The arguments must have one shape (they are not broadcast), got {shapes}.")
@@ -29,6 +24,16 @@ def checked(*, positive: tuple[str, ...] = (), **arrays: ArrayLike) -> list[np.n
         if name in positive and value.min() <= 0:
             raise ValueError(f"`{name}` must be above 0, its smallest value is {value.min()}.")
     return [value.ravel() for value in out.values()]
+
+
+def numbers(**arrays: ArrayLike) -> dict[str, np.ndarray]:
+    """In float64, NaN where they are masked or missing. **Raises** `TypeError` for dates and durations."""
+    for name, value in arrays.items():
+        dtype = getattr(value, "dtype", None) or np.asarray(value).dtype  # what is lazy is computed once
+        if dtype.kind in "mM":
+            remedy = f"give numbers, such as `({name} - start) / numpy.timedelta64(1, 'h')`"
+            raise TypeError(f"`{name}` holds dates or durations, which have no unit of their own: {remedy}.")
+    return {name: floats(with_nan(value)) for name, value in arrays.items()}
 
 
 def check_order(**arrays: Any) -> None:

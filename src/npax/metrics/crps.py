@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from ._check import check_order, checked
+from ._check import check_order, checked, numbers
 
 
 def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
@@ -48,7 +48,7 @@ def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:
     **Shapes:** `y [*shape]`, `samples [n *shape]` with n >= 2. **Cost:** O(n log n) per value.
     """
     check_order(y=y, samples=samples)
-    samples = np.ma.asarray(samples, np.float64)
+    samples = numbers(samples=samples)["samples"]
     if samples.ndim == 0 or samples.shape[0] < 2:
         raise ValueError(f"`samples` needs at least 2 samples on its first axis, got shape {samples.shape}.")
     n = samples.shape[0]

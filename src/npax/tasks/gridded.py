@@ -130,6 +130,7 @@ def gridded(
     _check_variable(dataset[y], (time, lat, lon))
     if elevation is not None:
         _check_variable(dataset[elevation], (lat, lon))
+    region = None if region is None else Region(*region)
     part = dataset if region is None else _within(dataset, region, lat, lon)
     where = "the grid" if region is None else f"{region}"
     _check_block(crop, stride, tuple(part.sizes[name] for name in (lat, lon, time)), where)

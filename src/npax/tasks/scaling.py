@@ -8,6 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import floats, refuse_datetimes
+
 
 @dataclasses.dataclass(frozen=True)
 class Scaling:
@@ -23,11 +25,13 @@ class Scaling:
 
     @classmethod
     def of(cls, x: np.ndarray, y: np.ndarray) -> Scaling:
-        """Of rows `x [n dx]`, `y [n dy]`. NaN and infinity are left out; a column that does not vary keeps its unit.
+        """Of rows `x [n dx]`, `y [n dy]`. NaN, infinity and what is masked are left out; a column that does not vary
+        keeps its unit.
 
-        **Raises:** `ValueError` for a column without a finite number.
+        **Raises:** `ValueError` for a column without a finite number; `TypeError` for dates.
         """
-        return cls.of_columns(np.asarray(x).T, np.asarray(y).T)
+        refuse_datetimes(x, y)
+        return cls.of_columns(floats(x).T, floats(y).T)
 
     @classmethod
     def of_columns(cls, x: Iterable[np.ndarray], y: Iterable[np.ndarray]) -> Scaling:
@@ -48,7 +52,7 @@ class Scaling:
 
 
 def _mean_and_std(columns, name):
-    moments = [_moments(np.asarray(column, np.float64), f"Column {i} of `{name}`") for i, column in enumerate(columns)]
+    moments = [_moments(floats(column), f"Column {i} of `{name}`") for i, column in enumerate(columns)]
     means, stds = zip(*moments, strict=True) if moments else ((), ())
     return means, stds
 

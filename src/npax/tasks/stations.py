@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.spatial import KDTree
 
-from ..arguments import booleans
+from ..arguments import booleans, whole_number
 from ..arrays import floats
 from ..blocks import masked_mean
 from ..inference import Standardiser, coordinates
@@ -133,7 +133,7 @@ def neighbourhoods(
     most: int = 4096,
     coords: str = "planar",
     seed: int = 0,
-    low: int = 5,
+    low: int | None = None,
     high: int | None = None,
     nt: int | None = None,
 ) -> StationTask:
@@ -145,10 +145,13 @@ def neighbourhoods(
     **Arguments:** `x [n dx]`, `y [n]` or `[n dy]`, finite; `centres`: rows of `x` around which to cut (default: all;
     a mask or indices that keep training and testing apart); at most `most` of them are drawn by `seed`; `coords`:
     "planar", "isotropic" or "latlon" (longitude, latitude; then three columns); `low`, `high`, `nt`: as for
-    `StationTask`, `high` half of `size`.
+    `StationTask`, `high` half of `size`, `low` 5 or, of few stations, as many as `high`.
 
     **Pitfalls:** neighbourhoods overlap: centres on either side of a border share stations, so leave a gap.
     """
+    whole_number(2, size=size)
+    whole_number(1, most=most)
+    whole_number(0, seed=seed)
     y = floats(y)
     x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if not 2 <= size <= len(x):
@@ -164,6 +167,7 @@ def neighbourhoods(
     values = Standardiser.of(values)(values)
     everywhere = np.ones(near.shape, bool)
     high = size // 2 if high is None else high
+    low = min(5, high) if low is None else low
     return _stations(system.frame(local)(local), values, everywhere, low=low, high=high, nt=nt, standardise=True)
 
 

@@ -38,6 +38,15 @@ def check_run(model, tasks, counts, key, optimizer):
         )
 
 
+def check_precision(model):
+    """**Raises** `ValueError` for weights of float16."""
+    if any(leaf.dtype == np.float16 for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array))):
+        raise ValueError(
+            "`model` has weights of float16, whose gradients soon leave its range (65,504): train in float32 or "
+            "bfloat16, and cast afterwards."
+        )
+
+
 def check_saving(checkpoint, save_every):
     """**Raises** where the folder is no path, or the seconds no number."""
     if not (checkpoint is None or isinstance(checkpoint, str | os.PathLike)):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..arguments import instance, whole_number
+from ..arrays import floats, refuse_datetimes
 from ..inference import Tiled, coordinates
 from ..inference.predict import observations, to_model
 from ..models import AbstractNeuralProcess
@@ -60,7 +61,8 @@ def finetune(
     whole_number(1, size=size)
     gaps = RoundGaps() if gaps is None else gaps
     instance(AbstractGaps, gaps=gaps)
-    y = np.asarray(y)
+    refuse_datetimes(y)
+    y = floats(y)
     x, y = observations(x, y[:, None] if y.ndim == 1 else y)
     if len(x) < 4 * size:
         raise ValueError(

@@ -23,8 +23,7 @@ from ..models import AbstractNeuralProcess
 from ..progress import Progress
 from ..tasks import AbstractTasks, Curriculum, Stage
 from ..warn import warn
-from .checkpoint import write_checkpoint
-from .checks import check_drawn, check_functions, check_run, check_saving
+from .checks import check_drawn, check_functions, check_precision, check_run, check_saving
 from .lapack import without_deadlock
 from .optimizers import muon
 from .program import Chunk, forget_if_many, run, start
@@ -118,12 +117,13 @@ def fit(
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
     checkpoint is of another run: of another model (with other weights at its start; those of the checkpoint itself will
-    do), `key`, tasks, objective, kind of optimiser or batch size, or of more steps (more `steps`, and other learning
-    rates, prolong it), or another training is running in its folder; `TypeError` for arguments of another kind;
-    `KeyboardInterrupt` goes through after the checkpoint is written. **Warns** where a sampler does not look at its
-    key, where `evaluate` fails at the end (the result lacks that evaluation), where more than a tenth of the steps were
-    skipped, since loss or gradient was not finite, and where samplers factorise batches of matrices on several CPU
-    devices, of which one is used then (`AbstractTasks`).
+    do), `key`, tasks, objective (by its own code), kind of optimiser or batch size, or of more steps (more `steps`, and
+    other learning rates, prolong it), or another training is running in its folder, or weights are of float16;
+    `TypeError` for arguments of another kind; `KeyboardInterrupt` goes through after the checkpoint is written.
+    **Warns** where a sampler does not look at its key, where `evaluate` fails at the end (the result lacks that
+    evaluation; before, its errors end the training, which a checkpoint keeps) or a checkpoint cannot be written, where
+    more than a tenth of the steps were skipped, since loss or gradient was not finite, and where samplers factorise
+    batches of matrices on several CPU devices, of which one is used then (`AbstractTasks`).
     """
     counts = {"steps": steps, "batch_size": batch_size, "seeds": seeds, "chunk": chunk}
     counts |= {} if evaluate_every is None else {"evaluate_every": evaluate_every}
@@ -140,6 +140,7 @@ def fit(
     mesh = without_deadlock(global_mesh(devices), curriculum)
     init_key, run_key = jr.split(key)
     state = start(model, optimizer, seeds, init_key, drawn)
+    check_precision(state.model)
 
     if objective is None:
         check_drawn(curriculum)
@@ -147,7 +148,7 @@ def fit(
     about = {"steps": steps, "key": jr.key_data(key).tolist()}
     folder = Path(checkpoint).expanduser() if checkpoint is not None and is_first(mesh) else None
     if folder is not None:
-        about["run"] = fingerprint_of_run(state, curriculum, objective, chunk)
+        about["run"] = fingerprint_of_run(state, curriculum, objective, optimizer, chunk)
         about["start"] = None if drawn else fingerprint((state.model,))  # what is drawn depends on `key`
     with contextlib.ExitStack() as stack:
         with first_for_all(mesh):
@@ -176,7 +177,7 @@ def fit(
                     evaluations.append((end, evaluate(here(state.model))))
                 done = end
                 if folder is not None and time.monotonic() - saved > save_every:
-                    write_checkpoint(folder, done, state, about, keep)
+                    write_last(folder, done, state, about, keep)
                     saved, keep = time.monotonic(), 2
         finally:
             if folder is not None and int(state.step) > first:

@@ -51,7 +51,7 @@ class RoundGaps(AbstractGaps):
         return hidden[at.ravel()]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class MovedGaps(AbstractGaps):
     """The gaps that are to be filled, somewhere else: clouds over a satellite's picture, moved to where it is clear.
 

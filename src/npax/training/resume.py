@@ -1,13 +1,15 @@
 """Going on with a training: whose checkpoint it is, and who may write to its folder."""
 
 import contextlib
+import inspect
 import tempfile
+from types import CodeType, FunctionType
 
 import equinox as eqx
 import jax
 
 from ..files import held
-from ..fingerprint import fingerprint
+from ..fingerprint import content, fingerprint
 from ..warn import warn
 from .checkpoint import read_checkpoint, write_checkpoint
 
@@ -63,10 +65,37 @@ def resumed(state, about, folder):
     return state
 
 
-def fingerprint_of_run(state, curriculum, objective, chunk):
+def fingerprint_of_run(state, curriculum, objective, optimizer, chunk):
     """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
     shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
-    return fingerprint((shapes, curriculum, objective, chunk if len(curriculum.stages) > 1 else None))
+    of_curriculum = chunk if len(curriculum.stages) > 1 else None
+    return fingerprint((shapes, curriculum, objective, _code(objective), _updates(optimizer), of_curriculum))
+
+
+def _code(function):
+    """What a function of a user's own does: where it is edited it is another. npax's have a version."""
+    function = inspect.unwrap(function)
+    of = getattr(function, "__code__", None)
+    return "" if of is None or str(function.__module__).split(".")[0] == "npax" else _instructions(of)
+
+
+def _instructions(code):
+    constants = [_instructions(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    return f"{code.co_code.hex()} {code.co_names} {constants}"
+
+
+def _updates(optimizer):
+    """The names of the functions that update, one within another: Yogi's state looks like Adam's."""
+    found, left = [], [optimizer.update]
+    while left:
+        part = left.pop()
+        if isinstance(part, FunctionType):
+            if "update" in part.__name__:
+                found.append(f"{part.__module__} {part.__qualname__}")
+            left += [content(cell) for cell in part.__closure__ or ()]
+        elif isinstance(part, tuple | list):
+            left += part
+    return sorted(found)
 
 
 def write_last(folder, step, state, about, keep):
