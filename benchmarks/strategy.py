@@ -16,11 +16,30 @@ from _report import circumstances, table, write_json, write_markdown
 
 import npax
 from npax.inference import Exact, Tiled
-from npax.inference.strategy import exact_work, tiled_work
+from npax.inference.tile import SHARE
 
 PAIRS = 1e7
 """Per second, about, on two CPU cores."""
 KINDS = ("exact", "tiled")
+TOKEN = 200
+"""What the network costs for a point that attends to nothing, in pairs of points."""
+REACHED = 1.7
+"""Cells that reach a target, in the plane."""
+PADDED = 2
+"""What tiles compute for a target and a cell that reaches it, padding and blending included, in targets."""
+
+
+def exact_work(nc: int, nt: int) -> float:
+    """Pairs of points that attend to each other in a block, and as many as the rest is worth."""
+    return (nc + nt) * (nc + TOKEN)
+
+
+def tiled_work(nc: int, nt: int, size: int) -> float:
+    """The same, of tiles: each cell that has targets is conditioned once."""
+    if nc <= size:
+        return exact_work(nc, nt)
+    cells = min(2 * SHARE * nc / size, REACHED * nt)
+    return (cells * size + PADDED * REACHED * nt) * (size + TOKEN)
 
 
 def main() -> None:

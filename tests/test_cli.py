@@ -560,6 +560,32 @@ def test_averages_over_regions(observations, weights, tmp_path):
     refused(run("average", *given, "-o", tmp_path / "out.txt"), "must end in one of")
 
 
+def test_names_of_regions_are_read_as_they_are_written(observations, weights, tmp_path):
+    """NA is Namibia, 01001 a code; whole numbers stay in their order; what is left empty is in no region."""
+    table = pd.read_csv(observations)
+    table["country"] = np.resize(["NA", "ZA", "BW", ""], len(table))
+    table["code"], table["month"] = np.resize(["01001", "02"], len(table)), np.resize([2, 10], len(table))
+    table.to_csv(tmp_path / "places.csv", index=False)
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--no-views"]
+    given += ["--at", tmp_path / "places.csv", "-o", tmp_path / "out.csv", "--by"]
+    for name, expected in {"country": ["BW", "NA", "ZA"], "code": ["01001", "02"], "month": ["2", "10"]}.items():
+        result = run("average", *given, name)
+        assert result.exit_code == 0, result.output
+        found = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
+        assert found[name].tolist() == expected
+        assert (f"{(table.country == '').sum()} places are in no region." in result.output) == (name == "country")
+        assert "strategy: exact (every place" in result.output
+
+
+def test_views_are_those_of_the_library(observations, tmp_path):
+    table = pd.read_csv(observations)
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--at", observations, "-o", tmp_path / "out.csv"]
+    for options, views in ((["--no-views"], None), ([], "auto")):
+        assert run("predict", *given, *options).exit_code == 0
+        expected = npax.interpolate(table, table, x=["lon", "lat"], y="temp", views=views)
+        np.testing.assert_allclose(pd.read_csv(tmp_path / "out.csv").temp_mean, expected.temp_mean, rtol=1e-4)
+
+
 def test_regions_of_dates_are_named_as_they_were_written(weights, tmp_path):
     times = pd.date_range("2020-01-01T00:30", periods=6, freq="12h", tz="+02:00")
     table = pd.DataFrame({"t": [time.isoformat() for time in times], "temp": np.arange(6.0)})

@@ -213,6 +213,13 @@ def test_a_meridian_that_is_there_twice_counts_once(rng):
     assert not average(table, closed, by="lon").temp_mean.isnull().any()
 
 
+def test_points_in_a_row_count_alike_wherever_they_begin_and_end(stations):
+    at = np.array([1.0, 2, 3, 1]), np.array([41.0, 42, 43, 44])
+    track = xr.Dataset(coords={name: ("point", values) for name, values in zip(("lon", "lat"), at, strict=True)})
+    by_area = track.assign(area=np.cos(np.deg2rad(track.lat)))
+    assert np.allclose(average(stations, track).temp_mean, average(stations, by_area, weights="area").temp_mean)
+
+
 def test_many_regions_are_asked_for_in_batches(stations, monkeypatch, rng):
     rows = pd.DataFrame(
         {"lon": rng.uniform(-5, 5, 60), "lat": rng.uniform(40, 48, 60), "county": rng.integers(0, 9, 60)}

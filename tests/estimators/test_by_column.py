@@ -57,6 +57,6 @@ def test_columns_that_vary_unlike_are_seen_in_units_of_their_own(rng):
 def test_in_parts_too(small, rng):
     """What a block is sent under dask."""
     X, y = unlike(rng, 80)
-    predictor = npax.NeuralProcessRegressor(small, strategy="tiled", tile_size=24).fit(X, y)._predictor(9)
+    predictor = npax.NeuralProcessRegressor(small, strategy="tiled", tile_size=24).fit(X, y)._predictor()
     part = predictor.part(XT[:4]).of(None).of(predictor.model)
     assert part.dy == 2 and np.allclose(part(XT[:4]).mean, predictor(XT[:4]).mean, atol=1e-5)

@@ -129,6 +129,10 @@ def test_scores_are_those_of_counts(hearing, rng):
         fewer = reg.score_report(X, lost, exposure)
         weighted = reg.score(X, lost, sample_weight=exposure, exposure=exposure)
     assert fewer["rmse"] == npax.metrics.rmse(np.delete(y, 3), np.delete(exposure * reg.predict(X), 3))
+    nobody, none = exposure.copy(), y.copy()
+    nobody[3] = none[3] = 0
+    with pytest.warns(npax.estimators.DroppedRows):
+        assert np.isclose(reg.score(X, none, sample_weight=exposure, exposure=nobody), weighted)
     rest = np.delete(np.arange(80), 3)
     assert weighted == reg.score(X[rest], y[rest], sample_weight=exposure[rest], exposure=exposure[rest])
 
@@ -254,6 +258,27 @@ def test_sums_of_repeated_counts_keep_their_overdispersion():
     assert abs(reg.predict(clinics).mean() / expected.mean() - 1) < 0.1
     drawn = np.log(reg.sample_y(clinics[:2], 64, exposure=1e6)).std(axis=1)
     assert np.allclose(drawn, 0.7, rtol=0.35)
+
+
+@pytest.mark.parametrize("times", [2, 8])
+def test_counts_of_a_place_in_several_rows_say_what_their_sum_does(times):
+    """Places differ by more than the smooth rate, and all rows of one have its rate."""
+    rng = np.random.default_rng(2)
+    X, exposure, at = rng.uniform(size=(300, 2)), np.full(300, 4.0), rng.uniform(size=(100, 2))
+    y = rng.poisson(exposure * np.exp(np.sin(5 * X[:, 0]) + 0.6 * rng.normal(size=300)))
+    parts = rng.multinomial(y, np.full(times, 1 / times)).T
+    whole, apart = (npax.CountRegressor(regressor=npax.NeuralProcessRegressor(views=None)) for _ in "ab")
+    whole.fit(X, y, exposure=exposure)
+    apart.fit(np.tile(X, (times, 1)), parts.ravel(), exposure=np.tile(exposure / times, times))
+    for noise in (True, False):
+        (a, std), (b, other) = (
+            reg.regressor_.predict(at, return_std=True, include_noise=noise) for reg in (whole, apart)
+        )
+        assert abs(np.mean(a - b)) < 0.05 and np.allclose(other, std, rtol=0.35)
+    one = npax.CountRegressor(regressor=npax.NeuralProcessRegressor(views=None))
+    one.fit(np.r_[X, X[:1]], np.r_[y[:1] - y[0] // 2, y[1:], y[0] // 2], exposure=np.r_[2.0, exposure[1:], 2.0])
+    for found, expected in zip(one.predict(at, return_std=True), whole.predict(at, return_std=True), strict=True):
+        assert np.allclose(found, expected, rtol=0.05)
 
 
 def test_alike_counts_have_their_rate():

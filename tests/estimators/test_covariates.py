@@ -40,9 +40,9 @@ def test_the_network_answers_what_they_leave(make, rng):
     field = make().fit(X[:, :2], y - X[:, 2:] @ reg.coef_)
     mean, std = reg.predict(AT, return_std=True)
     expected, of_field = field.predict(AT[:, :2], return_std=True)
-    wider = reg._predictor(9).drift.widened.item()
+    wider = reg._predictor().drift.widened.item()
     of_field *= wider
-    drift, doubt = AT[:, 2:] @ reg.coef_, reg._predictor(9).doubt(AT)[..., 0] * np.std(y)
+    drift, doubt = AT[:, 2:] @ reg.coef_, reg._predictor().doubt(AT)[..., 0] * np.std(y)
     assert np.allclose(mean, expected + drift, atol=1e-4)
     assert np.all(doubt.any(axis=1)) and np.allclose(std, np.hypot(of_field, np.linalg.norm(doubt, axis=1)), atol=1e-4)
     cov = reg.predict(AT, return_cov=True)[1]
@@ -73,7 +73,7 @@ def test_columns_of_y_have_slopes_of_their_own(make, rng):
     assert reg.coef_.shape == (2, 2) and np.allclose(reg.coef_[1], -2 * reg.coef_[0], rtol=1e-3)
     mean = reg.predict(AT)
     assert np.allclose(mean[:, 0], make(covariates=[2, 3]).fit(X, y).predict(AT), atol=1e-4)
-    part = reg._predictor(9)
+    part = reg._predictor()
     if reg.strategy_ == "tiled":
         part = part.part(AT).of(None).of(part.model)
     assert np.allclose(part(AT).mean, mean, atol=1e-5)

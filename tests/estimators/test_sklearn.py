@@ -1,6 +1,7 @@
 import importlib
 import pickle
 import re
+import warnings
 from functools import partial
 
 import equinox as eqx
@@ -14,6 +15,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -168,16 +170,50 @@ def test_parts_of_the_prediction_agree(reg, data):
     assert report["rmse"] == 0 and set(report) >= {"mae", "nll", "crps", "coverage", "interval"}
 
 
-def test_strategy_is_chosen_by_the_work(reg, rng, monkeypatch):
+def test_the_strategy_is_chosen_unless_told(reg, rng, monkeypatch):
     import sys
 
     X, y = rng.uniform(size=(50, 1)), np.arange(50.0)
     assert reg.fit(X, y).strategy_ == "exact"
     exact = reg.predict(X)
-    monkeypatch.setattr(sys.modules["npax.estimators.observed"], "choose", lambda nc, nt, *_: "tiled")
+    monkeypatch.setattr(sys.modules["npax.estimators.observed"], "choose", lambda *_: "tiled")
     assert np.allclose(reg.predict(X), exact, atol=1e-3) and reg.strategy_ == "tiled"  # a tile holds all 50
     reg.set_params(strategy="exact").predict(X)
     assert reg.strategy_ == "exact"
+
+
+@pytest.mark.usefixtures("optimised")
+def test_a_place_has_one_answer_whatever_is_asked_beside_it(small, rng):
+    """A thousand observations: at many targets tiles would take less time."""
+    X, at = rng.uniform(size=(1400, 3)), rng.uniform(size=(20_000, 3))
+    reg = npax.NeuralProcessRegressor(small).fit(X, rng.normal(size=1400))
+    assert reg.strategy_ == "exact"
+    whole, some = (reg.predict(places, return_std=True) for places in (at, at[:100]))
+    assert np.allclose(whole[0][:100], some[0], atol=1e-5) and np.allclose(whole[1][:100], some[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_scores_leave_out_what_is_missing(columns, small, rng):
+    X, y = rng.uniform(size=(30, 2)), rng.normal(size=(30, columns))
+    y, weight = y[:, 0] if columns == 1 else y, rng.uniform(size=30)
+    reg = npax.NeuralProcessRegressor(small).fit(X, y)
+    expected = [r2_score(y, reg.predict(X), sample_weight=w) for w in (None, weight)]
+    assert np.allclose([reg.score(X, y), reg.score(X, y, weight)], expected)
+    lost, rest = y.copy(), np.arange(30) > 2
+    lost[:3] = np.nan
+    with pytest.warns(npax.estimators.DroppedRows):
+        assert np.isclose(reg.score(X, lost, weight), reg.score(X[rest], y[rest], weight[rest]))
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 128), (50, 1)])
+def test_joint_predictions_in_the_smallest_tiles(n, size, tiny, rng):
+    X = rng.uniform(size=(n, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        reg = npax.NeuralProcessRegressor(tiny, strategy="tiled", tile_size=size).fit(X, rng.normal(size=n))
+        _, cov = reg.predict(X[:3], return_cov=True)
+        assert np.isfinite(cov).all() and np.isfinite(reg.sample_y(X[:3], 2)).all()
+        assert np.isfinite(reg.predict_average(X[:3], return_std=True)).all()
 
 
 def test_a_pretrained_model_is_asked_in_several_views(data, monkeypatch):

@@ -76,7 +76,7 @@ def test_each_column_has_its_own(gp, seen):
     x, y = seen
     at, both = np.linspace(-2, 2, 30)[:, None], np.concatenate([y, 100 * np.cos(5 * x) + 3], axis=1)
     reg = npax.NeuralProcessRegressor(gp, views=None).fit(x, both)
-    weights, predictor = halves(at), reg._predictor(1)
+    weights, predictor = halves(at), reg._predictor()
     told = at, predictor(at)
     joint = np.einsum("ki,ijc,lj->klc", weights, covariance(predictor, *told, include_noise=False), weights)
     found = average_covariance(predictor, at, weights, told[1])

@@ -248,6 +248,17 @@ def test_repeated_observations_are_their_means(rng):
     assert np.allclose(again.y, found.y) and np.allclose(again.error, found.error)
 
 
+def test_the_order_of_rows_on_a_lattice_is_no_matter_beside_known_errors(rng):
+    """Many stand at one height, and weigh differently."""
+    x = np.stack(np.meshgrid(np.linspace(-2, 2, 24), np.linspace(-2, 2, 24)), axis=-1).reshape(-1, 2)
+    error = np.exp(rng.normal(size=(len(x), 1)))
+    y, order = np.sin(x[:, :1]) + error * rng.normal(size=error.shape), rng.permutation(len(x))
+    one, other = (superobservations(Planar(units=(1.0, 1.0)), x[i], y[i], error[i]) for i in (slice(None), order))
+    assert one.number == other.number > 1
+    for a, b in zip((one.x, one.y, one.error), (other.x, other.y, other.error), strict=True):
+        assert np.allclose(a[np.lexsort(one.x.T)], b[np.lexsort(other.x.T)])
+
+
 def test_repeats_stay_as_they_are_where_they_do_not_tell_the_noise_or_the_network_does_not_hear_of_it(rng):
     x, y = repeated(rng)
     assert superobservations(Planar(units=(1.0, 1.0)), x, y, hears=False).number == 1

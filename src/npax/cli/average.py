@@ -4,7 +4,7 @@ from typing import Annotated
 import typer
 
 from . import options as of
-from ._process import check_output, clear_errors, out
+from ._process import check_output, clear_errors, err, out
 
 SHOWN = 60
 """Rows that are printed; a file has all."""
@@ -50,6 +50,7 @@ def average(
     model: of.Model = "gp-universal",
     finetune: of.Finetune = 0,
     strategy: of.OfStrategy = of.Strategy.auto,
+    views: of.Views = True,
     quantiles: of.Quantiles = None,
     above: of.Above = None,
 ) -> None:
@@ -82,7 +83,7 @@ def average(
         dated = scaled_by_themselves(x, coords.value)
         given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
         columns = [*x, *beside, *([] if weights is None else [weights])]
-        wanted, target = of.read_places(at, columns, dated, given)
+        wanted, target = of.read_places(at, columns, dated, given, [name for name in by if name not in columns])
         tables.check_there(target, by, at)
         if output is not None and hasattr(target, "columns"):
             tables.check_kinds(target[by], output)
@@ -103,13 +104,17 @@ def average(
             lognormal=lognormal,
             quantiles=quantiles or (),
             above=above or (),
-            **of.library_options(coords, model, finetune, strategy),
+            **of.library_options(coords, model, finetune, strategy, views),
         )
         for name in filter(dated.__contains__, by):
             if tables.of_zones(wanted[name]):  # as they were written
                 found = found.rename(index=dict(zip(target[name], wanted[name], strict=True)), level=name)
         rows = tables.of_regions(found, by)
         _print(rows, len(by))
+        of_mean = found if hasattr(found, "columns") else found[f"{y}_mean"]
+        out.print(f"strategy: {of.described(of_mean.attrs['strategy'])}")
+        if left_out := found.attrs["places_in_no_region"]:
+            err.print(f"{left_out:,} places are in no region.")
         if output is not None:
             gridded = tables.ending(output) in (".nc", ".zarr")
             tables.write(_as_dataset(found) if gridded else rows, output)

@@ -44,6 +44,7 @@ def predict(
     model: of.Model = "gp-universal",
     finetune: of.Finetune = 0,
     strategy: of.OfStrategy = of.Strategy.auto,
+    views: of.Views = True,
     noise: of.Noise = True,
     quantiles: of.Quantiles = None,
     above: of.Above = None,
@@ -123,7 +124,7 @@ def predict(
 
         from ..estimators import interpolate
 
-        options = of.library_options(coords, model, finetune, strategy)
+        options = of.library_options(coords, model, finetune, strategy, views)
         options |= {"covariates": beside, "error": error, "include_noise": noise}
         options |= {"counts": of.kind_of(counts), "exposure": exposure, "lognormal": lognormal}
         options |= {"quantiles": quantiles or (), "above": above or ()}
@@ -139,7 +140,8 @@ def predict(
                 raise
             out.print(f"\nStopped. The same command goes on with the blocks that are missing in {store}.")
             raise typer.Exit(INTERRUPTED) from None
-        out.print(f"strategy: {_strategy(prediction, y)}")
+        told = prediction[f"{y}_mean"] if hasattr(prediction, "data_vars") else prediction
+        out.print(f"strategy: {of.described(told.attrs['strategy'])}")
         if output is not None:
             if store is None:
                 own = {}
@@ -166,14 +168,6 @@ def _rates(observed, x, y, exposure):
         return as_table(observed, [*x, y])
     table = as_table(observed, [*x, y, exposure])
     return table.assign(**{y: table[y] / table[exposure]})
-
-
-def _strategy(prediction, y):
-    words = {
-        "exact": "exact (every place sees all observations)",
-        "tiled": "tiled (a place sees the observations around it)",
-    }
-    return words[(prediction[f"{y}_mean"] if hasattr(prediction, "data_vars") else prediction).attrs["strategy"]]
 
 
 def _thinned(prediction, most=4_000_000):

@@ -1,4 +1,5 @@
 import abc
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -100,6 +101,17 @@ class AbstractCounts(abc.ABC):
         chance = np.maximum(exposure * slope, LEAST)
         beyond, room = np.sum(np.square(y - exposure * rate) / chance - 1), np.sum((exposure - self.alone) * slope)
         return float(np.log1p(beyond / room)) if beyond > 0 and room > LEAST else 0.0
+
+    def shared_overdispersion(
+        self, y: Array, exposure: Array, mean: Array, std: Array, places: Sequence[np.ndarray]
+    ) -> float:
+        """That part of it which the counts of a place have in common, from how pairs of these go together; `places`:
+        the rows of each. 0 where no place has several."""
+        rate, slope = self.moments(mean, std)[0], self.slope(mean, std)
+        beyond, steep = y - exposure * rate, exposure * slope
+        pairs = [np.square(a[rows].sum()) - np.square(a[rows]).sum() for a in (beyond, steep) for rows in places]
+        together, room = np.sum(np.reshape(pairs, (2, -1)), axis=1)
+        return float(np.log1p(together / room)) if together > 0 and room > LEAST else 0.0
 
     def posterior(self, y: Array, exposure: Array, mean: Array, std: Array) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of levels that are normal before they are counted, and taken for normal after."""

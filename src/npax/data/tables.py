@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ def checked_suffix(path: Path) -> Path:
     return path
 
 
-def read(path: Path) -> pd.DataFrame | xr.Dataset:
-    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used."""
+def read(path: Path, texts: Collection[str] = ()) -> pd.DataFrame | xr.Dataset:
+    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. `texts`:
+    columns of a CSV that are names, as they are written: NA is Namibia there, and 01001 a code."""
     checked_suffix(path)
     kind = ending(path)
     if not (path.is_dir() if kind == ".zarr" else path.is_file()):
@@ -41,7 +42,7 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
     if kind in (".nc", ".zarr"):
         return read_grid(path)
     try:
-        return _read_csv(path) if kind == ".csv" else _with_levels(pd.read_parquet(path))
+        return _read_csv(path, texts) if kind == ".csv" else _with_levels(pd.read_parquet(path))
     except UnicodeDecodeError as error:
         remedy = '`pandas.read_csv(path, encoding="latin-1").to_csv(path, index=False)`'
         raise ValueError(f"'{path}' is not written in UTF-8 ({error}). Write it anew: {remedy}.") from error
@@ -49,7 +50,7 @@ def read(path: Path) -> pd.DataFrame | xr.Dataset:
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
 
-def _read_csv(path):
+def _read_csv(path, texts):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
     above, names, row = _first_lines(path)
     _refuse_other_marks(names, row)
@@ -66,7 +67,21 @@ def _read_csv(path):
             raise ValueError(
                 "its rows have more values than its first line has names. Name every column, that of row names too."
             ) from warning
+    if written := [name for name in table if str(name).strip() in texts]:
+        table = table.assign(**_as_written(path, written, above))
     return table.rename(columns=str.strip)
+
+
+def _as_written(path, names, above):
+    rules: dict[str, Any] = {"skiprows": above, "usecols": names, "index_col": False, "skipinitialspace": True}
+    texts = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **rules)
+    return {name: _whole(texts[name].str.strip()) for name in names}
+
+
+def _whole(texts):
+    """As whole numbers, where all are written as these are; 01 is a code."""
+    numbers: Any = pd.to_numeric(texts, errors="coerce")
+    return numbers if numbers.dtype.kind == "i" and (numbers.astype(str) == texts).all() else texts
 
 
 def _first_lines(path):

@@ -75,7 +75,8 @@ def average(
 
     **Returns:** for a DataFrame one with a row for each region, whose index is `by`; for a grid a Dataset with the
     dimension `by` (with several of these, a dimension each), whose variables carry the attributes of `y`; of one region
-    a row, and numbers. The attribute `strategy` says whether the prediction is exact or tiled.
+    a row, and numbers. The attribute `strategy` says whether the prediction is exact or tiled, `places_in_no_region`
+    how many are left out.
 
     **Cost:** a prediction at all places, and some seconds for a few regions, a minute or two for every 256 of many
     (`npax.inference.average_covariance`).
@@ -99,6 +100,7 @@ def average(
             if len(cells)
             else "`target` has no places."
         )
+    left_out = {"places_in_no_region": int(np.sum(~there))}
     cells, counted = cells[there], counted[there]
     found, number = _regions(parts[there])
     if weights is not None:
@@ -113,10 +115,10 @@ def average(
     found = summary.beside(found, names.ys, summary.of_averages(mean, std))
     strategy = of_levels(fitted).strategy_
     if given.grid is None:
-        found.attrs["strategy"] = strategy
+        found.attrs |= {"strategy": strategy, **left_out}
         return found
     gridded = found.to_xarray()
-    gridded = gridded if by else gridded.isel(index=0, drop=True)
+    gridded = (gridded if by else gridded.isel(index=0, drop=True)).assign_attrs(left_out)
     attributes = dict(summary.variables(names.ys, given.attributes, strategy=strategy))
     attributes |= {n: held[n].attrs for n in by}
     for name, own in attributes.items():
@@ -205,8 +207,8 @@ def _of_cells(target, given, by, weights):
 def _areas(grid):
     """Of evenly spaced cells, as cosines of the latitude; a meridian that is there twice (0 and 360) has half each."""
     areas = np.cos(np.deg2rad(np.asarray(grid.points()[:, 1], np.float64)))
-    lon = grid.axes[0]
-    if lon.ndim == 1 and lon.size > 1 and lon[0] % 360 == lon[-1] % 360:
+    lon, lat = grid.axes[:2]
+    if lon.ndim == 1 and lon.size > 1 and lon.dims[0] not in lat.dims and abs(lon[-1] - lon[0]) == 360:
         areas *= flat(lon.copy(data=np.where(np.isin(np.arange(lon.size), [0, lon.size - 1]), 0.5, 1.0)), grid.sizes)
     return areas
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
 from ..inference.counted import ROUNDS, Counted, Even, linearised
+from ..inference.groups import of_same
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_rows
 from ..models._base import hears_errors
@@ -61,11 +62,12 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
     **Shapes:** `X [n d]`, `y [n]`, `exposure [n]` or one number. Rates are of one unit of exposure.
 
-    Counts of the same place, and the same covariates, are summed first, by which nothing is lost. Counts so small that
-    single ones say next to nothing are summed over near places: to two expected events, or so that 125 to 250 sums are
-    left (of a series 50 to 100), but to half an event if there are ten. With `covariates`, where these are alike, to
-    half an event; of 2,000 counts or more to up to two, so that 500 to 1,000 sums are left. Where eight are seen,
-    as in an outbreak, they are not summed with others.
+    Counts of the same place, and the same covariates, are summed first: whether their rates are one, or each has a
+    noise of its own, is told from how they differ. Counts so small that single ones say next to nothing are summed
+    over near places: to two expected events, or so that 125 to 250 sums are left (of a series 50 to 100), but to
+    half an event if there are ten. With `covariates`, where these are alike, to half an event; of 2,000 counts or
+    more to up to two, so that 500 to 1,000 sums are left. Where eight are seen, as in an outbreak, they are not
+    summed with others.
 
     **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
     its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 89 %,
@@ -174,7 +176,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         exposure = self._exposure(exposure)
         if sample_weight is not None:
             check_consistent_length(y, sample_weight)
-            sample_weight = np.asarray(sample_weight)[np.isfinite(column_or_1d(unmasked(y)).astype(np.float64))]
+            counted = where_asked(column_or_1d(unmasked(y)), exposures(exposure, len(y)))
+            sample_weight = np.asarray(sample_weight)[np.isfinite(counted.astype(np.float64))]
         X, y, exposure = self._checked(self._fitted(), X, y, exposure, reset=False)
         rate, _ = self._counts.moments(*self._fitted()._new_at(X))
         return float(r2_score(y, exposure * rate, sample_weight=sample_weight))
@@ -248,18 +251,19 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
             def predict(seen: Linearised):
                 in_one_view._keep(table.x, seen.value, seen.error)
-                return in_one_view._predictor(len(table.x))(table.x)
+                return in_one_view._predictor()(table.x)
 
             def note(change):
                 bar.advance(1, f"levels changed by {change:.2g} of their standard deviations")
 
             rounds = linearised(self._counts, table.y, table.exposure, predict, note)
-            if len(table.y) == len(y):
-                regressor._keep(table.x, *rounds.seen)
-            else:  # what noise the network finds is that between sums
-                variance = self._overdispersion(in_one_view, X, y, exposure)
-                above = self._counts.curved * variance / 2 * (1 - 1 / table.number)
-                regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
+            variance, shared = 0.0, 0.0
+            if len(table.y) < len(y):
+                variance, shared = self._overdispersion(in_one_view, X, y, exposure)
+            left = shared / table.places + (variance - shared) / table.number  # in the mean of the rates of a sum
+            above = self._counts.curved / 2 * (variance - left)
+            regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
+            if np.median(table.number) > 1:  # what noise the network finds is that between sums
                 regressor._tell_noise(Even(variance**0.5))
             if not rounds.settled:
                 warn(
@@ -287,9 +291,12 @@ class CountRegressor(RegressorMixin, BaseEstimator):
             )
 
     def _overdispersion(self, regressor, X, y, exposure):
+        """The variance of the noise of levels, and that part of it which counts of the same place share."""
         some = np.random.default_rng(0).permutation(np.lexsort((y, *X.T)))[:LOOKED_AT]  # whatever order they come in
-        field = regressor._predictor(1)(X[some])
-        return self._counts.overdispersion(y[some], exposure[some], field.mean[:, 0], field.function_std[:, 0])
+        field = regressor._predictor()(X[some])
+        given = y[some], exposure[some], field.mean[:, 0], field.function_std[:, 0]
+        variance = self._counts.overdispersion(*given)
+        return variance, min(self._counts.shared_overdispersion(*given, of_same(X[some])), variance)
 
 
 def where_asked(y: np.ndarray, exposure: np.ndarray) -> np.ndarray:

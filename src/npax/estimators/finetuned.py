@@ -31,7 +31,7 @@ def better(estimator, tuned: Finetuned, X: np.ndarray, y: np.ndarray) -> Abstrac
         return other._keep(X[seen], y[seen])
 
     def lost(other):
-        prediction = other._predictor(len(hidden))(X[hidden])
+        prediction = other._predictor()(X[hidden])
         return nll(y[hidden], other._like_y(prediction.mean), other._like_y(prediction.std()))
 
     with warnings.catch_warnings():

@@ -66,9 +66,8 @@ def interpolate(
       others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
       (`coords="planar"`, and beside longitude and latitude): their unit is no matter there, unless all observations
       are of one date.
-    - `y`: the name or names of what is predicted, each by itself (but for the units of coordinates, which they share),
-      from the places where all of them are known (name them one by one where their gaps differ); a DataArray needs
-      none.
+    - `y`: the name or names of what is predicted, each by itself, but by one strategy, from the places where all of
+      them are known (name them one by one where their gaps differ, or their noise); a DataArray needs none.
     - `covariates`: names of what tells something of `y` beside the places, in `observations` and `target`, such as an
       elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
@@ -165,7 +164,7 @@ def _at_points(reg, target, places, ys, include_noise, summary):
 
 
 def _on_grid(reg, grid, ys, attributes, include_noise, summary, store, request):
-    predictor = reg._predictor(grid.size)
+    predictor = reg._predictor()
     variables = list(summary.variables(ys, attributes, strategy=reg.strategy_))
     if store is not None or grid.chunks:
         predictor.progress = False  # of one block: the bar is that of all blocks, or dask's

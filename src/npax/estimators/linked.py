@@ -23,7 +23,7 @@ def average(link: Link, of_level: NeuralProcessRegressor, X: Any, weights: Any, 
     check_rows(X, axis=-1, weights=weights)
     X = of_level._targets(X)
     regions = Regions.of(weights, len(X))
-    field = of_level._predictor(len(X))(X)
+    field = of_level._predictor()(X)
     mean, with_noise, std = (a[:, 0] for a in (field.mean, field.observation_std, field.function_std))
     value = regions.like(regions.shares @ link.moments(mean, with_noise)[0])
     if not (return_std or return_cov):
@@ -31,7 +31,7 @@ def average(link: Link, of_level: NeuralProcessRegressor, X: Any, weights: Any, 
     steep = link.slope(mean, with_noise) / np.maximum(link.slope(mean, std), SMALLEST)
     times = steep * link.moments(mean, std)[1] / np.maximum(std, SMALLEST)
     unit = max(times.max(), SMALLEST)  # whose square may be no number
-    told = of_level._predictor(1), X, regions.shares * (times / unit), field
+    told = of_level._predictor(), X, regions.shares * (times / unit), field
     if return_std:
         return value, regions.like(unit * average_std(*told)[:, 0])
     return value, regions.like(unit**2 * average_covariance(*told)[..., 0], axes=2)

@@ -82,3 +82,8 @@ def warn_of_codes(columns: Mapping[str, np.ndarray]) -> None:
 def _is_code(number):
     digits = f"{abs(number):.7g}".replace(".", "")
     return abs(number) >= ENDLESS or number in STORED or (abs(number) >= 99 and set(digits) == {"9"})
+
+
+def finite_rows(y: Any) -> np.ndarray:
+    """Of which rows of `y [n]` or `[n dy]` all values are finite."""
+    return np.all(np.isfinite(np.asarray(y, np.float64)).reshape(len(y), -1), axis=1)

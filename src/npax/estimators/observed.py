@@ -67,6 +67,7 @@ class Observed(NamedTuple):
         _, z = self.columns.split(X)
         return (z < self.around.low) | (z > self.around.high)
 
-    def strategy(self, nt: int, size: int) -> str:
-        """The better one for `nt` targets and tiles of `size` observations."""
-        return choose(self.number, nt, size, self.reach, self.noise) if self.together else "tiled"
+    @property
+    def strategy(self) -> str:
+        """The better one."""
+        return choose(self.number, self.reach, self.noise) if self.together else "tiled"

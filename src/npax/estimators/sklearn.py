@@ -38,7 +38,7 @@ from .extrapolation import warn_of_extrapolation
 from .finetuned import better
 from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
-from .missing import refuse_missing, unmasked, warn_of_codes
+from .missing import finite_rows, refuse_missing, unmasked, warn_of_codes
 from .moments import above
 from .observed import Observed
 from .options import model_of, one_number, probabilities, refuse_both, seed_of
@@ -85,7 +85,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       (`npax.Symmetrised`). `"auto"`: four (`npax.models.turned`) of a pretrained model that is given by its name and
       sees up to 1,500 observations, or means of them, which takes four times as long and is more accurate, most where
       noise is strong; the observations as they are for other models, which may have been trained where directions and
-      lengths matter, for more observations, and without `normalize`. Others: a sequence of `npax.models.View`, or None.
+      lengths matter, for more observations, and without `normalize`. Others: a sequence of `npax.models.View`, whose
+      turns are of as many coordinates as the model has (the pretrained ones 3, whatever `X` has), or None.
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`.
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
@@ -96,15 +97,16 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       new.
 
     **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`, `error_`: model, coordinates and observations in use;
-    `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, that of
-    the latest prediction (before the first, what it would be for as many targets as observations); `averaged_`, for
+    `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, the
+    one in use; `averaged_`, for
     each column of `y`, or group that the model takes, how many observations the network sees as one (1: none are);
     `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`, and
     `coef_std_`, their standard deviations.
 
     **Shapes:** `X [n d]` with up to as many coordinates as the model takes (the pretrained ones 3), and covariates; `y
-    [n]` or `[n dy]`, each column predicted by itself, as if the others were not there, where the model has one; but
-    rows in which one is missing are left out for all. Any finite values of `y` will do: predictions for `c y` are `c`
+    [n]` or `[n dy]`, each column predicted by itself, where the model has one; but rows in which one is missing are
+    left out for all, and strategy and views are chosen for all together: fit columns one by one that differ much in
+    noise or in how fast they vary. Any finite values of `y` will do: predictions for `c y` are `c`
     times those for `y`, for all positive `c`. Only a constant `y`, or a single one, has no scale of its own: its unit
     is kept, as though deviations of about 1 were usual, by either strategy; `fit` warns of it.
 
@@ -232,7 +234,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = self._targets(X)
         if return_cov:
             check_joint(len(X))
-        predictor = self._predictor(1 if return_cov else len(X))
+        predictor = self._predictor()
         prediction = predictor(X)
         mean = self._like_y(prediction.mean)
         if return_std or return_cov:
@@ -271,12 +273,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         check_rows(X, axis=-1, weights=weights)
         X = self._targets(X)
         regions = Regions.of(weights, len(X))
-        prediction = self._predictor(len(X))(X)
+        prediction = self._predictor()(X)
         mean = regions.like(self._like_y(regions.shares @ prediction.mean))
         if not (return_std or return_cov):
             return mean
         warn_of_noise(self.model_.likelihood, False)
-        told = self._predictor(1), X, regions.shares, prediction
+        told = self._predictor(), X, regions.shares, prediction
         if return_std:
             return mean, regions.like(self._like_y(average_std(*told)))
         cov = average_covariance(*told)
@@ -291,7 +293,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         levels = probabilities(q)
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
-        prediction = self._predictor(len(X))(X)
+        prediction = self._predictor()(X)
         mean, std = prediction.mean, prediction.std(include_noise)
         quantiles = mean[..., None] + std[..., None] * ndtri(levels)
         return self._like_y(quantiles if np.ndim(q) else quantiles[..., 0])
@@ -320,8 +322,20 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
         key = jr.key(seed_of(random_state, self.random_state))
-        samples = joint_samples(self._predictor(1), X, n_samples, key, include_noise=include_noise)
+        samples = joint_samples(self._predictor(), X, n_samples, key, include_noise=include_noise)
         return self._like_y(np.moveaxis(samples, 0, -1))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The coefficient of determination of the means, of `y` of several columns the mean of theirs; rows without a
+        finite value are left out, as in `fit`."""
+        from sklearn.metrics import r2_score
+
+        check_is_fitted(self)
+        if sample_weight is not None:
+            check_consistent_length(y, sample_weight)
+            sample_weight = np.asarray(sample_weight)[finite_rows(unmasked(y))]
+        X, y, _ = self._checked(X, y, None, reset=False)
+        return float(r2_score(y, self._new_at(X)[0], sample_weight=sample_weight))
 
     def score_report(self, X, y, *, error=None) -> dict[str, float]:
         """RMSE, MAE, negative log-likelihood, CRPS, 95 % coverage and interval score on held-out observations.
@@ -346,7 +360,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         y = y.astype(np.float64)
         check_consistent_length(X, y)
         error = None if error is None else like(y, error)
-        finite = np.isfinite(y).reshape(len(y), -1).all(axis=1)
+        finite = finite_rows(y)
         if finite.all():
             return X, y, error
         lost = f"{np.sum(~finite)} of {len(y)} rows of `y` hold NaN or infinity"
@@ -414,7 +428,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _new_at(self, X):
         """Mean and standard deviation of new observations at rows that were checked."""
         self._warn_of_far(X)
-        prediction = self._predictor(len(X))(X)
+        prediction = self._predictor()(X)
         return self._like_y(prediction.mean), self._like_y(prediction.std())
 
     def _warn_of_far(self, X, n=None):
@@ -462,7 +476,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         name = self.model if self.normalize else None
         self._network = in_views(self.views, self.model_, name, **of_task)
         self.views_ = number_of_views(self._network)
-        self._predictor(len(X))
+        self._predictor()
         return self
 
     def _request(self):
@@ -485,10 +499,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         errors = [None] * len(values) if error is None else grouped(self.model_, error.reshape(len(y), -1))
         return list(zip(values, errors, strict=True))
 
-    def _predictor(self, nt) -> Predictor:
-        """What answers `nt` targets; one, for joint predictions, which take the targets one by one."""
-        strategy = self._observed.strategy(nt, self.tile_size) if self.strategy == "auto" else self.strategy
-        self.strategy_ = strategy  # of the latest; another thread may ask for the other meanwhile
+    def _predictor(self) -> Predictor:
+        """What answers."""
+        strategy = self._observed.strategy if self.strategy == "auto" else self.strategy
+        self.strategy_ = strategy  # `set_params` may have changed it
         if strategy not in self._predictors:
             kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size)
             options = {"progress": self.progress, "normalize": self.normalize}

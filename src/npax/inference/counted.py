@@ -32,12 +32,14 @@ FEWEST, KEPT_OF_FEW = 0.5, 20
 
 
 class Counted(NamedTuple):
-    """Counts `y [n]` of an `exposure [n]` at rows of `x [n d + p]`, or sums of a `number [n]` of them."""
+    """Counts `y [n]` of an `exposure [n]` at rows of `x [n d + p]`, or sums of a `number [n]` of them, which are of so
+    many different `places [n]`."""
 
     x: np.ndarray
     y: np.ndarray
     exposure: np.ndarray
     number: np.ndarray | float = 1.0
+    places: np.ndarray | float = 1.0
 
     def pooled(self, counts: AbstractCounts, system: AbstractCoordinates, columns: Columns) -> "Counted":
         """Sums over groups of near places with like covariates, at their means by exposure, where counts are small; and
@@ -71,7 +73,11 @@ class Counted(NamedTuple):
         x[:, columns.places] = system.columns(self._means(positions, groups))
         x[:, columns.covariates] = self._means(z, groups)
         y, exposure = (np.array([a[rows].sum() for rows in groups]) for a in (self.y, self.exposure))
-        return Counted(x, y, exposure, np.array([float(len(rows)) for rows in groups]))
+        which = np.empty(len(points), int)
+        for place, rows in enumerate(of_same(points)):
+            which[rows] = place
+        number, of_places = np.array([(len(rows), len(np.unique(which[rows]))) for rows in groups], float).T
+        return Counted(x, y, exposure, number, of_places)
 
     def _kept(self, columns):
         """How many sums are to be left where they have up to two events."""

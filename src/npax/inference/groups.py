@@ -51,7 +51,7 @@ def halved(points: np.ndarray, first: Callable[[np.ndarray], int]) -> Iterator[n
     """Indices of the rows of `points [n d]` in boxes, which are cut in two along their longest sides. `first`: of the
     rows of a box, in order along it, how many are to be in the first half, or nearly as many; 0 for no further cut.
     What coincides stays together."""
-    boxes = [np.arange(len(points))]
+    boxes = [np.lexsort(points.T)]  # what is at one height along a box stands in an order of its own
     while boxes:
         rows = boxes.pop()
         along = points[rows, np.argmax(np.ptp(points[rows], axis=0))]

@@ -79,7 +79,7 @@ class Neighbours:
     def _nearest(tree, places, count):
         distance, index = tree.query(places, count)
         shape = (*places.shape[:-1], count)  # which the query drops where it is 1
-        return distance.reshape(shape), index.reshape(shape)
+        return np.reshape(distance, shape), np.reshape(index, shape)
 
 
 def _few_of_each_place(points: np.ndarray, size: int) -> np.ndarray:

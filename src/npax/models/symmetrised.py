@@ -122,7 +122,8 @@ class Symmetrised(AbstractNeuralProcess):
         shapes = {np.shape(view.turn) for view in self.views}
         if shapes != {(self.dx, self.dx)}:
             raise ValueError(
-                f"`views` must be one or more, with a `turn` of the shape {(self.dx, self.dx)}; got {shapes or 'none'}."
+                f"`views` must be one or more, with a `turn` of the shape {(self.dx, self.dx)}, for the model has "
+                f"{self.dx} coordinates (those that data lack are zero); got {shapes or 'none'}."
             )
 
     @property
