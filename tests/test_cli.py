@@ -800,14 +800,48 @@ def test_dates_of_a_zone_come_back_as_they_were(weights, tmp_path):
     refused(predict(tmp_path / "d.csv", weights, *args[:4], x=["day"]), "with a zone on one side")
 
 
-@pytest.mark.parametrize("of", ["dates", "text"])
-def test_coordinates_of_a_grid_that_are_no_numbers_are_refused(of, weights, tmp_path):
-    times = xr.date_range("2001-01-01", periods=3, calendar="noleap", use_cftime=True) if of == "dates" else list("abc")
-    field = xr.DataArray(np.zeros((3, 4)), {"day": times, "lat": np.arange(4.0)}, ("day", "lat"), "temp")
+def test_coordinates_of_a_grid_that_are_no_numbers_are_refused(weights, tmp_path):
+    field = xr.DataArray(np.zeros((3, 4)), {"day": list("abc"), "lat": np.arange(4.0)}, ("day", "lat"), "temp")
     field.to_netcdf(tmp_path / "d.nc")
     args = ["--resolution", 1, 1, "-o", tmp_path / "o.nc"]
-    words = ["holds dates"] if of == "dates" else ["'day'", "not of numbers"]
-    refused(predict(tmp_path / "d.nc", weights, *args, x=["day", "lat"]), *words)
+    refused(predict(tmp_path / "d.nc", weights, *args, x=["day", "lat"]), "'day'", "not of numbers")
+
+
+def test_grids_of_other_calendars_keep_them(rng, weights, tmp_path):
+    """As climate models have them: a year without the last of February."""
+    days = xr.date_range("2004-02-26", periods=6, calendar="noleap", use_cftime=True)
+    field = xr.DataArray(rng.normal(size=(6, 4)), {"day": days, "lat": np.arange(4.0)}, ("day", "lat"), "temp")
+    field.to_netcdf(tmp_path / "d.nc")
+    for place in (["--resolution", 0.5, 1], ["--at", tmp_path / "d.nc"]):
+        result = predict(tmp_path / "d.nc", weights, *place, "-o", tmp_path / "o.nc", x=["day", "lat"])
+        assert result.exit_code == 0, result.output
+        found = xr.load_dataset(tmp_path / "o.nc")
+        assert found.day.dt.calendar == "noleap" and len(found.day) == (11 if "--resolution" in place else 6)
+        assert (found.temp_mean.sel(day=days).day == days).all()
+    other = field.convert_calendar("standard", dim="day", use_cftime=False)
+    other.to_netcdf(tmp_path / "other.nc")
+    result = predict(
+        tmp_path / "d.nc", weights, "--at", tmp_path / "other.nc", "-o", tmp_path / "p.nc", x=["day", "lat"]
+    )
+    refused(result, "calendar 'noleap'", "convert_calendar")
+
+
+def test_messages_name_the_options_of_the_command(observations, weights, tmp_path):
+    at = ["--at", observations, "-o", tmp_path / "o.csv"]
+    refused(
+        predict(observations, weights, *at, "--coords", "latlon", x=["lat", "lon"]), "With --coords latlon, longitude"
+    )
+
+
+def test_scores_of_other_units_are_noted(weights, tmp_path):
+    rows = {name: ("row", np.arange(6.0) ** 2) for name in ("x", "temp")}
+    observed, wanted = (xr.Dataset(rows).set_coords("x") for _ in "ow")
+    observed["temp"].attrs, wanted["temp"].attrs = {"units": "degC"}, {"units": "K"}
+    observed.to_netcdf(tmp_path / "o.nc")
+    wanted.to_netcdf(tmp_path / "w.nc")
+    at = ["--at", tmp_path / "w.nc", "-o", tmp_path / "p.nc"]
+    assert "temp is in degC in the observations and in K" in predict(tmp_path / "o.nc", weights, *at, x=["x"]).output
+    assert "temp is in" not in predict(tmp_path / "o.nc", weights, "--at", tmp_path / "o.nc", *at[2:], x=["x"]).output
 
 
 def test_a_table_in_another_encoding_is_refused_with_the_remedy(weights, tmp_path):

@@ -199,7 +199,7 @@ def test_repeated_counts_of_a_place_are_their_sum(kind, rng):
     of_each = Counted(np.repeat(X, 3, axis=0), np.add.outer(each, np.arange(3.0)).ravel(), np.repeat(exposure + 40, 3))
     found = of_each.pooled(kind, Planar(units=(1.0, 1.0)), Columns([0, 1], []))
     order = np.argsort(X[:, 0])
-    for got, expected in zip(found, (X, 3 * each + 3, 3 * exposure + 120, np.full(80, 3.0)), strict=True):
+    for got, expected in zip(found, (X, 3 * each + 3, 3 * exposure + 120, np.full(80, 3.0), np.ones(80)), strict=True):
         np.testing.assert_allclose(got, expected[order])
     beside = of_each._replace(x=np.column_stack([of_each.x, np.tile([0.0, 1.0, 2.0], len(X))]))
     assert beside.pooled(kind, Planar(units=(1.0, 1.0)), Columns([0, 1], [2])) is beside

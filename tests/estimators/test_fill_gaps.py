@@ -259,7 +259,7 @@ def test_a_field_without_gaps_is_told_and_what_may_stand_for_them(field, model):
 
 
 def test_infinite_pixels_are_gaps_and_told(field, model):
-    gap, infinite = (field[:1].where(field[:1].lat > field.lat[0], value) for value in (np.nan, np.inf))
+    gap, infinite = (field[:1].where(field[:1].lat < field.lat[0], value) for value in (np.nan, np.inf))
     with pytest.warns(UserWarning, match="pixels of `field` are infinite; they are filled as gaps"):
         found = npax.fill_gaps(infinite, model=model)
     xr.testing.assert_identical(found, npax.fill_gaps(gap, model=model))
@@ -396,6 +396,27 @@ def test_packed_numbers_are_refused_however_their_scale_is_written(scale, field,
     with pytest.raises(ValueError, match=r"holds 'sst' packed.*: 0\.01 times its numbers"):
         npax.fill_gaps(field.assign_attrs(scale_factor=scale), model=model)
     npax.fill_gaps(field.assign_attrs(scale_factor=np.array([1.0]), add_offset="0"), model=model)
+
+
+def test_numbers_that_stand_for_what_is_missing_are_told(field, model):
+    marked = field[:1].copy()
+    marked[0, 3, :5] = -999.0
+    with pytest.warns(UserWarning, match="A picture of 'sst' holds -999"):
+        npax.fill_gaps(marked, model=model)
+
+
+def test_of_nothing_nothing_is_filled(field, model):
+    with pytest.warns(UserWarning, match="No pixel of 'sst' is seen: nothing can be filled"):
+        assert npax.fill_gaps(field * np.nan, model=model).sst_mean.isnull().all()
+
+
+def test_pictures_in_pieces_are_filled_one_by_one(field, model):
+    """Chunks of many pieces and of all times would become one."""
+    filled = npax.fill_gaps(field.chunk(time=3, lat=4, lon=4), model=model).sst_mean
+    assert filled.chunksizes == {"time": (1, 1, 1), "lat": (10,), "lon": (12,)}
+    assert npax.fill_gaps(field.chunk(time=3), model=model).sst_mean.chunksizes["time"] == (3,)
+    expected = npax.fill_gaps(field, model=model).sst_mean
+    assert np.allclose(filled.isel(time=1), expected.isel(time=1), atol=1e-5)
 
 
 def test_ranges_of_packed_numbers_are_not_those_of_predictions(field, model):

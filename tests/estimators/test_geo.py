@@ -7,6 +7,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import xarray as xr
 
@@ -369,6 +370,54 @@ def test_dates_are_days_where_units_do_not_matter(table, small, tmp_path):
         npax.interpolate(gap, dated, ["lon", "day"], "temp", model=small)
 
 
+@pytest.mark.parametrize("calendar", ["noleap", "360_day"])
+def test_dates_of_other_calendars_are_days_too(calendar, small):
+    dates = xr.date_range("2001-01-01", periods=30, freq="5D", calendar=calendar, use_cftime=True)
+    series = xr.DataArray(np.sin(np.arange(30.0)), {"time": dates}, "time", "level")
+    at = xr.Dataset(coords={"time": dates[3:7]})
+    found = npax.interpolate(series, at, "time", model=small)
+    numbers = series.assign_coords(time=5.0 * np.arange(30))
+    expected = npax.interpolate(numbers, {"time": 5.0 * np.arange(3, 7)}, "time", model=small)
+    assert np.allclose(found.level_mean, expected.level_mean) and (found.time == at.time).all()
+    table = series.to_dataframe().reset_index()
+    rows = npax.interpolate(table, table[3:7], "time", "level", model=small)
+    assert np.allclose(rows.level_mean, expected.level_mean)
+    with pytest.raises(ValueError, match=f"'time' is dates of the calendar '{calendar}' in .*convert_calendar"):
+        npax.interpolate(series, {"time": pd.date_range("2001-01-01", periods=3)}, "time", model=small)
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_dates_of_arrow_are_dates(zone, small):
+    dates = pd.date_range("2001-01-01", periods=30, freq="5D", tz=zone)
+    table = pd.DataFrame({"time": dates, "level": np.sin(np.arange(30.0))})
+    arrow = table.astype({"time": pd.ArrowDtype(pa.timestamp("ns", tz=zone))})
+    expected = npax.interpolate(table, table[3:7], "time", "level", model=small)
+    for observed, wanted in ((arrow, arrow), (table, arrow), (arrow, table)):
+        found = npax.interpolate(observed, wanted[3:7], "time", "level", model=small)
+        assert np.allclose(found.level_mean, expected.level_mean)
+    lengths = table.assign(time=table.time - table.time[0])
+    arrow = lengths.astype({"time": pd.ArrowDtype(pa.duration("ns"))})
+    found = npax.interpolate(arrow, arrow[3:7], "time", "level", model=small)
+    assert np.allclose(found.level_mean, expected.level_mean)
+
+
+def test_coordinates_say_what_they_are(table, points, small):
+    """Those of the sphere, or as the observations have it; what a target says itself stays."""
+    target = xr.Dataset(coords={"lat": LAT, "lon": LON})
+    found = interpolate(table, target, small)
+    assert found.lon.attrs == {"units": "degrees_east", "standard_name": "longitude"}
+    assert found.lat.attrs == {"units": "degrees_north", "standard_name": "latitude"}
+    assert not target.lon.attrs and not interpolate(table, target, small, coords="isotropic").lon.attrs
+    points["lat"].attrs = {"units": "degree_north", "long_name": "north", "_FillValue": -1e9}
+    assert interpolate(points, target, small).lat.attrs == {
+        "units": "degree_north",
+        "standard_name": "latitude",
+        "long_name": "north",
+    }
+    target["lon"].attrs = {"units": "degE"}
+    assert interpolate(table, target, small).lon.attrs == {"units": "degE"}
+
+
 def test_beside_longitudes_and_latitudes_time_has_a_scale_of_its_own(table, small, tmp_path):
     """Dates or numbers, in tables, lazily and in a store; but dates are no longitudes."""
     days = pd.date_range("2020-01-01", periods=40)
@@ -394,12 +443,11 @@ def test_beside_longitudes_and_latitudes_time_has_a_scale_of_its_own(table, smal
 def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
     days = pd.date_range("2020-01-01", periods=40)
     dated, numbered = table.assign(day=days), table.assign(day=np.arange(40.0))
-    told = [
-        table.assign(day=days.date),
-        table.assign(day=xr.date_range("2020-01-01", periods=40, calendar="noleap", use_cftime=True)),
-    ]
+    of_no_leap_years = table.assign(day=xr.date_range("2020-01-01", periods=40, calendar="noleap", use_cftime=True))
+    told = [table.assign(day=days.date)]
     cases = [(dated, dated, {"coords": "isotropic"}), (dated, dated, {"normalize": False})]
     cases += [(dated.to_xarray(), dated, {"coords": "isotropic"})]
+    cases += [(of_no_leap_years, of_no_leap_years, {"coords": "isotropic"})]
     cases += [(other, other, {}) for other in told] + [(numbered, told[0], {})]
     cases += [(numbered, table.assign(day=days.tz_localize("UTC")), {})]
     for observations, target, options in cases:

@@ -354,12 +354,15 @@ def test_a_prediction_amid_another_keeps_the_strategies_apart(reg, data, monkeyp
     """As another thread may ask while the first prepares its answer."""
     X, y, _ = data
     module = importlib.import_module("npax.estimators.sklearn")
-    tiled = module.Tiled
-    monkeypatch.setattr(module.Observed, "strategy", lambda _, nt, size: "exact" if nt == 1 else "tiled")
+    tiled, strategies = module.Tiled, ["exact"]
+    monkeypatch.setattr(module.Observed, "strategy", property(lambda _: strategies[-1]))
     reg.fit(X[:1], y[:1])
+    strategies.append("tiled")
 
     def slow(*args, **options):
+        strategies.append("exact")
         reg.predict(X[:1])
+        strategies.append("tiled")
         return tiled(*args, **options)
 
     monkeypatch.setattr(module, "Tiled", slow)

@@ -64,7 +64,7 @@ def minimize(
     optimizer = Optimizer(bounds, random_state=random_state, **options)
     total, message, success = n_init + n_iter, "All evaluations were made.", True
     try:
-        with Progress("evaluations", total, shown=progress) as bar:
+        with Progress("Evaluations", total, shown=progress) as bar:
             for _ in range(total):
                 x = optimizer.ask()
                 optimizer.tell(x, _value(f(x.copy())))

@@ -4,6 +4,7 @@ import _thread
 import contextlib
 import logging
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -134,7 +135,7 @@ def _takes_files(folder):
 
 def fail(message: str, cause: BaseException | None = None) -> NoReturn:
     """Prints what is wrong and leaves with exit code 2."""
-    err.print(Text.assemble(("error:", "bold red"), f" {message}"))
+    err.print(Text.assemble(("error:", "bold red"), f" {_as_options(message)}"))
     raise typer.Exit(2) from cause
 
 
@@ -149,7 +150,12 @@ def named(text: str, what: str, known: Collection[str], also: Collection[str] = 
 
 
 def _note(message, category, filename, lineno, file=None, line=None):
-    err.print(Text.assemble(("note:", "yellow"), f" {message}"))
+    err.print(Text.assemble(("note:", "yellow"), f" {_as_options(str(message))}"))
+
+
+def _as_options(message):
+    """What the library calls its arguments, as those of the command: --coords latlon."""
+    return re.sub(r"""`(coords|strategy|finetune)="?(\w+)"?`""", r"--\1 \2", message)
 
 
 def _again(unraisable):

@@ -36,6 +36,9 @@ def print_scores(of: Scored, prediction, target, observed) -> None:
             f"{of.y} of the places is not of numbers, or has other dimensions: the prediction is not scored on it.",
         )
         return
+    units = [values.attrs.get("units") for values in (mean, truth)]
+    if None not in units and units[0] != units[1]:
+        err.print(f"{of.y} is in {units[0]} in the observations and in {units[1]} at the places: scores mix the two.")
     beside = None if (of.error or of.exposure) is None else _beside(of.error or of.exposure, target, mean)
     truth, mean, std = (np.asarray(values, float).ravel() for values in (truth, mean, std))
     known = np.isfinite(truth) & np.isfinite(mean)  # where a coordinate is missing nothing is predicted

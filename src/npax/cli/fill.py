@@ -21,8 +21,12 @@ def fill(
         typer.Option(help="A drawing of the first picture that is not empty: .png, .pdf, .svg.", show_default=False),
     ] = None,
     coords: Annotated[
-        Coords, typer.Option(help="What the drawing is of; latlon: a map. The answer does not depend on it.")
-    ] = Coords.planar,
+        Coords | None,
+        typer.Option(
+            help="What the drawing is of; latlon: a map. The answer does not depend on it.",
+            show_default="latlon where there are longitudes and latitudes, else planar",
+        ),
+    ] = None,
     model: Annotated[
         str, typer.Option(help="A pretrained model of pictures or a file of weights.")
     ] = "field-universal",
@@ -77,11 +81,13 @@ def fill(
         from ..estimators.fill import picture_dims
 
         drawn = picture_dims(found[y]) if dims is None else dims
+        if coords is None:
+            coords = Coords.latlon if _on_a_map(found[y], drawn) else Coords.planar
         if plot is not None and coords is Coords.latlon:
             drawn = _north_and_east(found[y], drawn)
         options = {"model": model, "finetune": finetune, "include_noise": noise, "progress": err.is_terminal}
         filled = fill_gaps(found, y, dims=dims, **options)
-        seen = found[y].notnull()
+        seen = found[y].where(np.isfinite(found[y])).notnull()
         if output is not None:
             tables.write(filled, output)
             out.print(f"filled: {output}")
@@ -105,6 +111,14 @@ def _which(filled, index):
     """The places in a stack, by their coordinates where there are any."""
     found = (f"{dim} {filled.get_index(dim)[i]}" for dim, i in index.items())
     return f" ({', '.join(found)})" if index else ""
+
+
+def _on_a_map(field, dims):
+    """Whether the dimensions of a picture are a latitude and a longitude."""
+    from ..estimators.degrees import is_latitude, is_longitude
+
+    kinds = ([is_kind(field[dim]) for dim in dims] for is_kind in (is_longitude, is_latitude))
+    return all(dim in field.coords for dim in dims) and all(sum(of_kind) == 1 for of_kind in kinds)
 
 
 def _north_and_east(field, dims):

@@ -1,11 +1,12 @@
 """Grids that cover observations."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import numpy as np
 
 from ..data.tables import pd, xr
-from ..estimators.dates import in_days, start_of
+from ..estimators.dates import in_days, of_calendar, start_of
 from ..longitudes import unwrapped
 
 MOST_CELLS = 50_000_000
@@ -69,12 +70,18 @@ def _start(column):
     first = start_of(column)
     if first is None:
         return None
+    if of_calendar(column):
+        return first.replace(hour=0, minute=0, second=0, microsecond=0)
     return first.astype("datetime64[D]") if first.dtype.kind == "M" else np.timedelta64(0, "D")
 
 
 def _since(start, days):
     """Dates or durations again; numbers, which have no start, as they are."""
-    return days if start is None else start + np.round(days * 86_400e6).astype("timedelta64[us]")
+    if start is None:
+        return days
+    if isinstance(start, np.generic):
+        return start + np.round(days * 86_400e6).astype("timedelta64[us]")
+    return np.array([start + timedelta(microseconds=round(day * 86_400e6)) for day in days], object)
 
 
 def _twelve_digits(a):

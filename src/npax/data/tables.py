@@ -173,11 +173,12 @@ def check_columns(
     `dated`: those that may hold dates and durations."""
     if isinstance(table, pd.DataFrame) and len(table) == 0:
         raise ValueError(f"'{path}' has no rows.")
-    from ..estimators.dates import refuse_dates
+    from ..estimators.dates import of_calendar, refuse_dates
 
     for name in names:
         check_there(table, [name], path)
-        if not of_numbers(table[name]) and not (name in dated and _of_dates(table[name])):
+        may_be = name in dated and (_of_dates(table[name]) or of_calendar(table[name]))
+        if not of_numbers(table[name]) and not may_be:
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
             dates = "Dates are written 2020-01-31 or 2020-01-31T12:00. " if name in dated else ""
             wrong = _no_dates(table[name]) if dates else ""

@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from ..arguments import instance, true_or_false
 from ..arrays import with_nan
 from ..counts import AbstractCounts
+from ..inference import coordinates
 from ..links import Link
 from ..training import AbstractGaps
 from .counts import CountRegressor, refuse_impossible, where_asked
@@ -115,6 +116,7 @@ class ByName(NamedTuple):
             )
         for where, given in (("observations", observations), ("target", target)):
             refuse_levels_of_columns(given, where)
+        coordinates(coords)
         if coords == "latlon":
             refuse_latitude_first(names.x)
         counts = link if isinstance(link, AbstractCounts) else None

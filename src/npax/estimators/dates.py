@@ -45,20 +45,33 @@ def refuse_dates_in(table: Any, where: str) -> None:
 
 def start_of(values: Any) -> Any:
     """What the dates or durations of a column in memory are counted from, the first of them; None where there is none
-    of NumPy's."""
-    if _kind(values) not in ("dates", "durations"):
-        return None
-    values = np.asarray(values)
-    there = values[~np.isnat(values)]
-    return there.min() if len(there) else None
+    of NumPy's or of another calendar."""
+    kind = _kind(values)
+    if kind in ("dates", "durations"):
+        values = np.asarray(values)
+        there = values[~np.isnat(values)]
+        return there.min() if len(there) else None
+    return min(filter(_has_calendar, _array(values).ravel())) if of_calendar(values) else None
 
 
 def in_days(values: Any, start: Any) -> Any:
     """Dates or durations, in memory or lazy, as days since a `start` of their kind, NaN where there is none. Whatever
     else they are, or where `start` is None, as they are."""
-    if start is None or _kind(values) not in ("dates", "durations"):
+    if start is None:
         return values
-    return (values - start) / np.timedelta64(1, "D")
+    if _kind(values) in ("dates", "durations"):
+        return (values - start) / np.timedelta64(1, "D")
+    if not of_calendar(values):
+        return values
+    each = _array(values)
+    days = [(date - start) / timedelta(days=1) if _has_calendar(date) else np.nan for date in each.ravel()]
+    return np.reshape(np.asarray(days, np.float64), each.shape)
+
+
+def of_calendar(values: Any) -> bool:
+    """Whether they are dates of another calendar than NumPy's, such as those of climate models without leap years."""
+    values = _array(values)
+    return values.dtype.kind == "O" and any(map(_has_calendar, values.ravel()))
 
 
 def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted: Any) -> None:
@@ -67,8 +80,10 @@ def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted:
         kinds = [_kind(there[name]) for there in (observed, wanted)]
         if kinds[0] != kinds[1] and None not in kinds:
             readers = {"dates": "to_datetime", "durations": "to_timedelta", "numbers": "to_numeric"}
-            reader = next(reader for kind, reader in readers.items() if kind in kinds)
+            reader = next((reader for kind, reader in readers.items() if kind in kinds), "to_datetime")
             remedy = f"read text by `pandas.{reader}`" if "text" in kinds else "give both alike"
+            if any("calendar" in str(kind) for kind in kinds) and all("dates" in str(kind) for kind in kinds):
+                remedy = f'bring both to one calendar, `dataset.convert_calendar("standard", dim={name!r})`'
             raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: {remedy}.")
 
 
@@ -76,6 +91,7 @@ def in_utc(observed: Any, wanted: Any, names: Iterable[Hashable]) -> tuple[Any, 
     """Both, with the dates of time zones in columns `names` of a DataFrame as those of UTC, without one. **Raises**
     `ValueError` where one has a zone and dates of the other have none."""
     for name in names:
+        observed, wanted = (_of_numpy(there, name) for there in (observed, wanted))
         zoned = [_has_zone(there, name) for there in (observed, wanted)]
         if all(zoned):
             observed, wanted = (_without_zone(there, name) for there in (observed, wanted))
@@ -89,6 +105,20 @@ def in_utc(observed: Any, wanted: Any, names: Iterable[Hashable]) -> tuple[Any, 
                     "one (`.dt.tz_localize(zone)`), or take it away (`.dt.tz_convert(None)`, which gives UTC)."
                 )
     return observed, wanted
+
+
+def _of_numpy(table, name):
+    """A table whose column is of NumPy's or pandas' own dates where it is of Arrow's."""
+    if not (hasattr(table, "iloc") and name in table and hasattr(table[name].dtype, "pyarrow_dtype")):
+        return table
+    kind = str(table[name].dtype.pyarrow_dtype).partition("[")[0]
+    if kind not in ("timestamp", "duration", "date32", "date64"):
+        return table
+    zone = table[name].dt.tz if kind == "timestamp" else None
+    table = table.copy(deep=False)
+    of_numpy = "timedelta64[ns]" if kind == "duration" else "datetime64[ns]"
+    table[name] = table[name].astype(of_numpy if zone is None else f"datetime64[ns, {zone}]")
+    return table
 
 
 def _without_zone(table, name):
@@ -115,11 +145,18 @@ def warn_of_numbers_like_dates(names: Iterable[Hashable], places: np.ndarray) ->
             )
 
 
+def _has_calendar(value):
+    return hasattr(value, "calendar") and hasattr(value, "strftime")
+
+
 def _kind(values):
-    """What they are; None for dates that are not NumPy's: of zones, other calendars, periods."""
+    """What they are; None for dates that are not NumPy's nor of a calendar of their own: of zones, periods."""
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return {"M": "dates", "m": "durations", "S": "text", "U": "text"}.get(dtype.kind, "numbers")
+    if of_calendar(values):
+        first = next(filter(_has_calendar, _array(values).ravel()))
+        return f"dates of the calendar {first.calendar!r}"
     if are_dates(values):
         return None
     return "text" if any(isinstance(value, str) for value in np.ravel(_array(values))) else "numbers"

@@ -12,6 +12,11 @@ LONGITUDE, LATITUDE = ("lon", "long", "lng", "longitude"), ("lat", "latitude")
 EAST = ("degrees_east", "degree_east", "degrees_e", "degree_e")
 NORTH = ("degrees_north", "degree_north", "degrees_n", "degree_n")
 """Units of longitudes and latitudes."""
+OF_SPHERE = (
+    {"units": "degrees_east", "standard_name": "longitude"},
+    {"units": "degrees_north", "standard_name": "latitude"},
+)
+"""Attributes of both, as the CF conventions have them."""
 SHRINKS = 0.2
 """By how much the length of a degree of longitude may differ among observations that are taken for a plane."""
 

@@ -21,7 +21,7 @@ from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
 from .grid import MAPPING, OF_CELLS, require, xarray
 from .likelihood import warn_of_noise
-from .missing import refuse_marks, refuse_undecoded
+from .missing import refuse_marks, refuse_undecoded, warn_of_codes
 from .scale import warn_of_no_scale
 from .summary import Summary
 
@@ -92,7 +92,8 @@ def fill_gaps(
     value, nothing says how large deviations are: they are taken to be about 1, with a warning. For scattered data,
     uneven grids and other places than the pixels, `npax.interpolate`.
 
-    **Warns** of infinite pixels, which are gaps too, and where there are none at all (but not of a lazy field).
+    **Warns** of infinite pixels, which are gaps too; of numbers such as -999 far from all others, which often stand for
+    what is missing; and where there are no gaps at all, or nothing else (but not of a lazy field).
 
     **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions, values
     that stand for what is missing (`_FillValue`), coordinates that are not evenly spaced, the name of a model of
@@ -126,19 +127,21 @@ def fill_gaps(
     lazy = bool(field.chunks) and field.size > 0
     if not lazy:
         _warn_of_no_gaps(field.to_numpy(), name)
-    whole = field.chunk(dict.fromkeys(dims, -1)) if lazy else field.compute()
+    whole = _in_pictures(field, dims) if lazy else field.compute()
     rings = [_ring(field, dim) for dim in dims]
     closed = [axis for axis, ring in enumerate(rings) if ring.repeated]
     beyond = [(min(ROUND, ring.pixels // 2),) * 2 for ring in rings]
     inside = tuple(slice(width, -width or None) for width, _ in beyond)
     kept = np.result_type(field.dtype, np.float32)
     attrs = dict(field.attrs)  # not the field, which each lazy task would carry
-    with Progress("filling", field.size, shown=progress and not lazy) as bar:
+    with Progress("Filling", field.size, shown=progress and not lazy) as bar:
 
         def moments(picture):
             refuse_marks(picture, attrs, name, "`field`")
             picture = np.asarray(picture, np.float64)
             _warn_of_infinity(picture)
+            if np.isnan(picture).any():  # of what may stand for gaps where there are none is told above
+                warn_of_codes({f"A picture of {name!r}": picture[np.isfinite(picture)]})
             _check_scale(picture)
             padded = np.pad(functools.reduce(_opened, closed, picture), beyond, mode="wrap")
             share = picture.size / max(padded.size, 1)
@@ -170,6 +173,13 @@ def fill_gaps(
     for part in filled.values():
         part.attrs[MAPPING] = mapping
     return filled.assign_coords({mapping: given[mapping]})
+
+
+def _in_pictures(field, dims):
+    """A lazy field, a picture in each chunk where its chunks cut them: all of these would become one otherwise."""
+    whole = dict.fromkeys(dims, -1)
+    cut = any(len(field.chunksizes[dim]) > 1 for dim in dims)
+    return field.chunk(dict.fromkeys(field.dims, 1) | whole if cut else whole)
 
 
 def _chosen(field, y):
@@ -274,6 +284,11 @@ def _closed(picture, axis):
 
 def _warn_of_no_gaps(values, name):
     """Warns where nothing is to be filled, perhaps since a number, far from all others, stands for what is missing."""
+    if values.size and not np.isfinite(values).any():
+        warn(
+            f"No pixel of {name!r} is seen: nothing can be filled. Look whether it is the right variable, or its mask."
+        )
+        return
     if not values.size or not np.isfinite(values).all():
         return
     doubt, values = "", np.asarray(values, np.float64)

@@ -13,6 +13,7 @@ from ..counts import AbstractCounts
 from ..files import is_remote
 from ..training import AbstractGaps
 from .by_name import ByName, Names, link_of, of_levels
+from .degrees import OF_SPHERE
 from .likelihood import warn_of_noise
 from .moments import complete, lazy_moments, moments_at
 from .summary import Summary
@@ -127,6 +128,7 @@ def interpolate(
     if grid is None and store is not None:
         raise ValueError("`store` takes a gridded target, got a DataFrame: pass `target.to_xarray()`.")
     if grid is not None:
+        grid = grid.told(_about(observations, names.x, coords))
         summary.refuse_taken(grid.frame.variables, ys, "target")
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
@@ -141,6 +143,18 @@ def interpolate(
         reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
     request = (*fitted._request(), include_noise)
     return _on_grid(reg, grid, ys, given.attributes, include_noise, summary, store, request)
+
+
+def _about(observations, x, coords):
+    """Attributes of coordinates: those that observations on a grid give them, and on the sphere those of degrees."""
+    of_sphere = OF_SPHERE if coords == "latlon" else ()
+    given = getattr(observations, "coords", {}) if hasattr(observations, "dims") else {}
+    about: dict[Hashable, dict[str, Any]] = {}
+    for i, name in enumerate(x):
+        own = dict(given[name].attrs) if name in given else {}
+        kept = {key: own[key] for key in ("units", "standard_name", "long_name", "axis", "positive") if key in own}
+        about[name] = {**(of_sphere[i] if i < len(of_sphere) else {}), **kept}
+    return {name: each for name, each in about.items() if each}
 
 
 def _folder(store):

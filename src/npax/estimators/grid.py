@@ -82,6 +82,14 @@ class Grid(NamedTuple):
         lazy = any(d in chunks for d in sizes)
         return cls(frame, axes, sizes, {d: chunks.get(d, (n,)) for d, n in sizes.items()} if lazy else {})
 
+    def told(self, about: Mapping[Hashable, Mapping[str, Any]]) -> Grid:
+        """The same, where a coordinate that has no units has the attributes `about` it."""
+        frame, named = self.frame, {}
+        for name, given in about.items():
+            if "units" not in frame[name].attrs:
+                named[name] = frame[name].assign_attrs({**given, **frame[name].attrs})
+        return self._replace(frame=frame.assign_coords(named))
+
     @property
     def size(self) -> int:
         return int(np.prod([*self.sizes.values()], dtype=np.int64))

@@ -81,7 +81,7 @@ def _covariance(predictor, x, weights, std, unit):
     few, of_few, around = _standing_for(points[every], of_every, max(ASKED, OF_EACH * len(weights)))
     positions, variance = positions[every], np.square(std[every])
     among = np.empty((len(every), len(few), std.shape[1]))
-    with Progress("averages", len(few), shown=predictor.progress) as bar:
+    with Progress("Averages", len(few), shown=predictor.progress) as bar:
         for row, j in enumerate(few):
             response = covariances_with(predictor, positions, j, unit)
             own = np.where(response[j] > 0, response[j], variance[j])

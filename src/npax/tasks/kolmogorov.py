@@ -116,7 +116,7 @@ def kolmogorov_flow(
         return velocity_of(vorticity, points)
 
     run, flows = jax.jit(one), []
-    with Progress("simulating flows", trajectories, shown=progress) as bar, jax.numpy_dtype_promotion("standard"):
+    with Progress("Simulating flows", trajectories, shown=progress) as bar, jax.numpy_dtype_promotion("standard"):
         for own in jr.split(key, trajectories):
             flows.append(jax.block_until_ready(run(own)))
             bar.advance(1)

@@ -164,7 +164,7 @@ def fit(
 
         keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
         shown = progress and is_first(mesh)
-        bar = stack.enter_context(Progress("training", steps, shown=shown, done=done, note="compiling"))
+        bar = stack.enter_context(Progress("Training", steps, shown=shown, done=done, note="compiling"))
         try:
             while done < steps:
                 end = min((done // part + 1) * part, steps)
