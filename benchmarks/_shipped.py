@@ -134,6 +134,21 @@ def counted() -> str:
     return table([*header, "95 % intervals hold, npax / Laplace", "seconds"], rows)
 
 
+POSITIVE = ("npax", "npax, of the values", "GP, fitted to logarithms", "best possible")
+
+
+def positive() -> str:
+    rows = []
+    for name, found in _read("lognormal")["results"].items():
+        there = [found.get(way) for way in POSITIVE]
+        crps = ["" if each is None else _three(each["crps"]) for each in there]
+        covered = [_percent(each["coverage"], digits=0) for each in there if each is not None]
+        below = _percent(found["npax, of the values"]["below zero"], digits=0)
+        rows.append([name, *crps, " / ".join(covered), f"{below} %"])
+    header = ["values", "CRPS, LogNormalRegressor", "NeuralProcessRegressor of the values", "GP of logarithms"]
+    return table([*header, "best possible", "95 % intervals hold, %", "those of the values that go below zero"], rows)
+
+
 AVERAGED = ("npax", "npax, cells independent", "GP, fitted", "best possible")
 
 
@@ -261,6 +276,18 @@ def counted_row() -> list[str]:
     ]
 
 
+def positive_row() -> list[str]:
+    *fields, zinc = _read("lognormal")["results"].values()
+    ours, values, process = (_crps([row[way] for row in (*fields, zinc)]) for way in POSITIVE[:3])
+    return [
+        "Positive values, without training: CRPS where logarithms have the standard deviation 0.5, 1, 1.5, and of zinc "
+        "in the soil",
+        ours,
+        f"{process}, scikit-learn GPs fitted to the logarithms of each; {_crps([row[POSITIVE[3]] for row in fields])}, "
+        f"best possible; {values}, npax of the values themselves",
+    ]
+
+
 def averages_row() -> list[str]:
     rows = [*_read("averages")["fields"].values()]
     held = {way: ", ".join(_percent(row[way]["coverage"], digits=0) for row in rows if way in row) for way in AVERAGED}
@@ -275,7 +302,12 @@ def averages_row() -> list[str]:
 
 
 def _crps(rows):
-    return ", ".join(f"{row['crps']:#.3g}" for row in rows)
+    return ", ".join(_three(row["crps"]) for row in rows)
+
+
+def _three(number):
+    """Digits, zeros at the end among them."""
+    return f"{number:#.3g}".rstrip(".")
 
 
 def _gains(rows):
@@ -312,6 +344,7 @@ ROWS = {
     "`python benchmarks/stations.py --data FOLDER`": stations_row,
     "`python benchmarks/covariates.py --data FOLDER`": covariates_row,
     "`python benchmarks/counts.py --data FOLDER`": counted_row,
+    "`python benchmarks/lognormal.py --data FOLDER`": positive_row,
     "`python benchmarks/averages.py`": averages_row,
     "`python benchmarks/noise.py`": noise_row,
     "`python benchmarks/gp_accuracy.py`": papers_row,
@@ -328,6 +361,7 @@ TABLES = {
     "stations": stations,
     "covariates": covariates,
     "counts": counted,
+    "positive": positive,
     "averages": averages,
     "average-rates": average_rates,
     "even-designs": even_designs,

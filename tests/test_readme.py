@@ -75,6 +75,8 @@ def names(tmp_path, monkeypatch):
             "villages": villages[["lon", "lat"]].to_numpy(),
             "positive": villages.positive,
             "tested": tested,
+            "gauges": X[:30],
+            "millimetres": np.exp(y[:30] / 10),
         },
         **{"table": soil.drop(columns=["zinc", "sem"]), "zinc": soil["zinc"]},
         **{"floats": floats, "sst": sst, "xc": x3, "yc": x3[:, :1], "xt": x3},

@@ -49,9 +49,9 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
     **Shapes:** `X [n d]`, `y [n]`, all of it positive or missing, in any unit.
 
     **Which one:** this one where values vary by a factor of two or more and large ones vary more than small ones do. On
-    log-normal fields whose logarithm has a standard deviation of 0.5, 1 and 1.5 the CRPS is 4, 13 and 16 % lower than
-    that of `NeuralProcessRegressor` of the values themselves, a twentieth, half and four fifths of whose 95 % intervals
-    go below zero.
+    log-normal fields whose logarithm has a standard deviation of 0.5, 1 and 1.5 the CRPS is 4, 11 and 17 % lower than
+    that of `NeuralProcessRegressor` of the values themselves, 4, 57 and 81 % of whose 95 % intervals go below zero
+    (`benchmarks/lognormal.py`).
 
     **Pitfalls:** zeros have no logarithm: of values below a limit of detection half the limit is usual; where zeros
     are many, or values are counts, see `CountRegressor`. Where the logarithm is uncertain, by 1 or more, means are far
