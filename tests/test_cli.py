@@ -560,6 +560,21 @@ def test_averages_over_regions(observations, weights, tmp_path):
     refused(run("average", *given, "-o", tmp_path / "out.txt"), "must end in one of")
 
 
+@pytest.mark.parametrize("by", [["side"], ["side", "month"], ["month"], []])
+def test_averages_are_drawn(by, observations, weights, tmp_path):
+    places = pd.read_csv(observations).assign(side=lambda t: np.where(t.lon > 2, "east", "west"))
+    places.assign(month=np.resize([1, 2, 3], len(places))).to_csv(tmp_path / "places.csv", index=False)
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--at", tmp_path / "places.csv"]
+    given += ["--plot", tmp_path / "a.png", "-o", tmp_path / "out.csv", *(["--by", *by] if by else [])]
+    result = run("average", *given)
+    assert result.exit_code == 0 and "picture: " in result.output, result.output
+    assert (tmp_path / "a.png").stat().st_size > 5000
+    assert list(pd.read_csv(tmp_path / "out.csv")) == [*by, "temp_mean", "temp_std"]
+    run("average", *given, "--quantiles", 0.025)
+    assert list(pd.read_csv(tmp_path / "out.csv")) == [*by, "temp_mean", "temp_std", "temp_q0.025"]
+    refused(run("average", *given, "--plot", tmp_path / "a.txt"), "must end in .png, .pdf or .svg")
+
+
 def test_names_of_regions_are_read_as_they_are_written(observations, weights, tmp_path):
     """NA is Namibia, 01001 a code; whole numbers stay in their order; what is left empty is in no region."""
     table = pd.read_csv(observations)

@@ -191,12 +191,29 @@ def test_points_across_the_date_line_are_one_region(coords, drawn):
         (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], truth=[1.0, 2.0]), "`truth` .*, 1; got 2"),
         (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], context=([1.0], [])), "`context` .* got 1 and 0"),
         (lambda ax: plot.posterior(ax, [1.0], [1.0], [1.0], level=2.0), "level"),
+        (lambda ax: plot.regions(ax, ["a"], [1.0], [1.0, 2.0], [2.0]), "one length, got 1, 1, 2 and 1"),
+        (lambda ax: plot.regions(ax, ["a"], [1.0], [2.0], [1.0]), "`low` must not be above `high`"),
         (lambda ax: plot.posterior(ax, [1.0, 2.0], [1.0], [1.0, 2.0]), "one length, got 2, 1 and 2"),
     ],
 )
 def test_bad_input_is_named(call, words, ax):
     with pytest.raises(ValueError, match=words):
         call(ax)
+
+
+def test_regions_have_their_intervals(ax):
+    plot.regions(ax, ["north", "south"], [1.0, 2.0], [0.5, 1.0], [2.0, 2.5])
+    (dots, _, (lines,)) = ax.containers[0]
+    assert dots.get_xdata().tolist() == [1, 2] and [t.get_text() for t in ax.get_yticklabels()] == ["north", "south"]
+    assert [line[:, 0].tolist() for line in lines.get_segments()] == [[0.5, 2], [1, 2.5]]
+    assert ax.yaxis_inverted()  # the first one above
+    ax.clear()
+    plot.regions(ax, np.array(["2020-01", "2020-02"], "M8[M]"), [1.0, 2.0], [0.5, 1.0], [2.0, 2.5])
+    (dots, _, (lines,)) = ax.containers[0]
+    assert dots.get_ydata().tolist() == [1, 2] and np.diff(dots.get_xdata()) == 31
+    ax.clear()
+    plot.regions(ax, [str(i) for i in range(61)], *(np.arange(61.0) + i for i in (1, 0, 2)))
+    assert not ax.get_yticklabels()
 
 
 def test_a_search_shows_both_minima(ax):

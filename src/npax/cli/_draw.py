@@ -69,6 +69,26 @@ def draw_grid(
     _save(mean_and_std(across, down, mean, std, **style), path)
 
 
+def draw_regions(rows: Any, by: Sequence[str], y: str, path: Path, name: str) -> None:
+    """Averages and their 95 % intervals, a row for each region; of names one below the other, the largest first."""
+    from matplotlib.figure import Figure
+
+    from ..plot import regions
+    from ..plot.regions import NAMED
+
+    names = rows[by[0]] if len(by) == 1 else pd.Series([", ".join(map(str, row)) for row in rows[list(by)].to_numpy()])
+    ordered = names.dtype.kind in "iufM"
+    if not ordered:
+        order = np.argsort(-np.asarray(rows[f"{y}_mean"], float), kind="stable")
+        names, rows = names.iloc[order], rows.iloc[order]
+    height = 4.0 if ordered else max(2.0, 0.6 + 0.22 * min(len(rows), NAMED))
+    figure = Figure(figsize=(8, height), layout="constrained")
+    ax = figure.subplots()
+    regions(ax, names, *(rows[f"{y}_{kind}"] for kind in ("mean", "q0.025", "q0.975")))
+    ax.set(xlabel=by[0], ylabel=name) if ordered else ax.set(xlabel=name)
+    _save(figure, path)
+
+
 def _at_sea(lon, lat):
     """Whether hardly any of some thousand observations are on land; near coasts a few may seem to be."""
     lon, lat = (np.asarray(a, float)[:: max(1, len(a) // 1000)] for a in (lon, lat))

@@ -46,6 +46,10 @@ def average(
         Path | None,
         typer.Option("-o", "--output", help="What to write: .csv, .parquet, .nc or .zarr.", show_default=False),
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="A picture of averages and 95 % intervals: .png, .pdf, .svg.", show_default=False),
+    ] = None,
     coords: of.OfCoords = of.Coords.planar,
     model: of.Model = "gp-universal",
     finetune: of.Finetune = 0,
@@ -71,13 +75,17 @@ def average(
         from ..estimators.dates import scaled_by_themselves
         from ..estimators.degrees import refuse_latitude_first
         from . import tables
+        from ._draw import checked_plot, draw_regions
 
         of.check_kind(counts, exposure, lognormal)
         by, beside = list(by or []), list(covariates or [])
         if output is not None:
             tables.checked_suffix(output)
-            check_output(output, observations, at)
             tables.check_names([*by, y], output)
+        if plot is not None:
+            checked_plot(plot)
+        for path in filter(None, (output, plot)):
+            check_output(path, observations, at)
         if coords is of.Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
@@ -90,6 +98,8 @@ def average(
 
         from ..estimators import average as averages
 
+        asked = list(quantiles or [])
+        drawn = [] if plot is None else [q for q in (0.025, 0.975) if q not in asked]  # of no other picture
         found = averages(
             observed,
             target,
@@ -102,13 +112,16 @@ def average(
             counts=of.kind_of(counts),
             exposure=exposure,
             lognormal=lognormal,
-            quantiles=quantiles or (),
+            quantiles=[*asked, *drawn],
             above=above or (),
             **of.library_options(coords, model, finetune, strategy, views),
         )
         for name in filter(dated.__contains__, by):
             if tables.of_zones(wanted[name]):  # as they were written
                 found = found.rename(index=dict(zip(target[name], wanted[name], strict=True)), level=name)
+        if plot is not None:
+            draw_regions(tables.of_regions(found, by), by, y, plot, _in_words(found, y, counts))
+        found = _without(found, [f"{y}_q{q}" for q in drawn])
         rows = tables.of_regions(found, by)
         _print(rows, len(by))
         of_mean = found if hasattr(found, "columns") else found[f"{y}_mean"]
@@ -119,6 +132,19 @@ def average(
             gridded = tables.ending(output) in (".nc", ".zarr")
             tables.write(_as_dataset(found) if gridded else rows, output)
             out.print(f"averages: {output}")
+        if plot is not None:
+            out.print(f"picture: {plot}")
+
+
+def _without(found, names):
+    return found.drop_vars(names) if hasattr(found, "data_vars") else found.drop(columns=names)
+
+
+def _in_words(found, y, counts):
+    """What is averaged, and in which units."""
+    units = found[f"{y}_mean"].attrs.get("units", "") if hasattr(found, "data_vars") else ""
+    name = y if counts is None else f"rate of {y}"
+    return f"average of {name} ({units})" if units else f"average of {name}"
 
 
 def _as_dataset(found):
