@@ -100,6 +100,18 @@ def test_the_estimator_tells_how_likely_more_is(villages, hearing):
             inspect.unwrap(type(reg).exceedance)(reg, places, wrong)
 
 
+@pytest.mark.parametrize("columns", ["temp", ["temp", "salt"]])
+@pytest.mark.parametrize("regions", [1, 2])
+def test_the_estimators_averages_have_quantiles(columns, regions, villages, hearing):
+    reg = npax.NeuralProcessRegressor(hearing, coords="latlon").fit(villages[["lon", "lat"]], villages[columns])
+    places, shares = villages[["lon", "lat"]].head(4), np.array([[1.0, 2, 3, 4], [1, 0, 0, 1]])
+    weights = shares[0] if regions == 1 else shares
+    mean, std = reg.predict_average(places, weights, return_std=True)
+    found = reg.predict_average_quantiles(places, [0.1, 0.5], weights)
+    assert np.allclose(found, np.stack([stats.norm(mean, std).ppf(q) for q in (0.1, 0.5)], axis=-1))
+    assert np.allclose(reg.predict_average_quantiles(places, 0.1, weights), found[..., 0])
+
+
 def test_averages_have_theirs(villages, hearing):
     lat, lon = (a.ravel() for a in np.meshgrid(LAT, LON, indexing="ij"))
     cells = pd.DataFrame({"lon": lon, "lat": lat, "side": np.where(lon > 0, "east", "west")})

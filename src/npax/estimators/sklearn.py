@@ -284,6 +284,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         cov = average_covariance(*told)
         return mean, regions.like(cov if self.y_.ndim == 2 else cov[..., 0], axes=2)
 
+    def predict_average_quantiles(self, X, q, weights=None) -> np.ndarray:
+        """Quantiles at probabilities `q` of what `predict_average` gives, those of the normal distribution: `[regions]`
+        or `[regions dy]`, then the shape of `q`."""
+        levels = ndtri(probabilities(q))
+        mean, std = (np.asarray(a)[..., None] for a in self.predict_average(X, weights, return_std=True))
+        quantiles = mean + std * levels
+        return quantiles if np.ndim(q) else quantiles[..., 0]
+
     def predict_quantiles(self, X, q, include_noise=True) -> np.ndarray:
         """Quantiles of the prediction at probabilities `q`: shape of `y` for the rows of `X`, then that of `q`.
 
