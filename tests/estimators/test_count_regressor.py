@@ -260,10 +260,10 @@ def test_sums_of_repeated_counts_keep_their_overdispersion():
     assert np.allclose(drawn, 0.7, rtol=0.35)
 
 
-@pytest.mark.parametrize("times", [2, 8])
-def test_counts_of_a_place_in_several_rows_say_what_their_sum_does(times):
+@pytest.mark.usefixtures("optimised")
+def test_counts_of_a_place_in_several_rows_say_what_their_sum_does():
     """Places differ by more than the smooth rate, and all rows of one have its rate."""
-    rng = np.random.default_rng(2)
+    rng, times = np.random.default_rng(2), 8
     X, exposure, at = rng.uniform(size=(300, 2)), np.full(300, 4.0), rng.uniform(size=(100, 2))
     y = rng.poisson(exposure * np.exp(np.sin(5 * X[:, 0]) + 0.6 * rng.normal(size=300)))
     parts = rng.multinomial(y, np.full(times, 1 / times)).T
