@@ -117,6 +117,9 @@ def test_scores_are_those_of_log_normal_predictions(hearing, rng):
     assert scores.keys() == expected.keys() and all(np.isclose(scores[k], expected[k]) for k in scores)
     assert scores["nll"] < reg.score_report(T, y, error=5 * y)["nll"] or scores["coverage"] < 1
     assert np.isclose(reg.score(T, y), 1 - np.sum((y - law.mean()) ** 2) / np.sum((y - y.mean()) ** 2))
+    lost, weight = np.where(np.arange(12) < 2, np.nan, y), rng.uniform(size=12)
+    with pytest.warns(npax.estimators.DroppedRows):
+        assert np.isclose(reg.score(T, lost, weight), reg.score(T[2:], y[2:], weight[2:]))
 
 
 @pytest.mark.parametrize(("y", "mean", "std"), [(1.0, 0.0, 1.0), (0.1, -1.0, 0.3), (30.0, 1.0, 1.5), (2.0, 0.7, 1e-3)])

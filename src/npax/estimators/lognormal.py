@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from ..arguments import instance, true_or_false
 from ..counts._base import refuse
@@ -121,6 +121,18 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`, `[n n_samples]`: as `NeuralProcessRegressor.sample_y`."""
         return LOG.rate(self._fitted().sample_y(X, n_samples, random_state, include_noise))
+
+    def score(self, X, y, sample_weight=None) -> float:
+        """The coefficient of determination of the means; rows without a finite value are left out, as in `fit`."""
+        from sklearn.metrics import r2_score
+
+        level, _ = _checked(X, y, None)
+        if sample_weight is not None:
+            check_consistent_length(y, sample_weight)
+            sample_weight = np.asarray(sample_weight)[np.isfinite(level)]
+        X, level, _ = self._fitted()._checked(X, level, None, reset=False)
+        expected, _ = LOG.moments(*self._fitted()._new_at(X))
+        return float(r2_score(np.exp(level), expected, sample_weight=sample_weight))
 
     def score_report(self, X, y, *, error: Any = None) -> dict[str, float]:
         """RMSE and MAE of the means; negative log-likelihood, CRPS, 95 % coverage and interval score of the log-normal
