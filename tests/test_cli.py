@@ -588,7 +588,7 @@ def test_names_of_regions_are_read_as_they_are_written(observations, weights, tm
         assert result.exit_code == 0, result.output
         found = pd.read_csv(tmp_path / "out.csv", dtype=str, keep_default_na=False)
         assert found[name].tolist() == expected
-        assert (f"{(table.country == '').sum()} places are in no region." in result.output) == (name == "country")
+        assert (f"places in no region: {(table.country == '').sum()}" in result.output) == (name == "country")
         assert "strategy: exact (every place" in result.output
 
 
@@ -828,7 +828,8 @@ def test_grids_of_other_calendars_keep_them(rng, weights, tmp_path):
     field = xr.DataArray(rng.normal(size=(6, 4)), {"day": days, "lat": np.arange(4.0)}, ("day", "lat"), "temp")
     field.to_netcdf(tmp_path / "d.nc")
     for place in (["--resolution", 0.5, 1], ["--at", tmp_path / "d.nc"]):
-        result = predict(tmp_path / "d.nc", weights, *place, "-o", tmp_path / "o.nc", x=["day", "lat"])
+        written = ["-o", tmp_path / "o.nc", "--plot", tmp_path / "o.png"]
+        result = predict(tmp_path / "d.nc", weights, *place, *written, x=["day", "lat"])
         assert result.exit_code == 0, result.output
         found = xr.load_dataset(tmp_path / "o.nc")
         assert found.day.dt.calendar == "noleap" and len(found.day) == (11 if "--resolution" in place else 6)

@@ -43,7 +43,7 @@ class Log:
 
     def level(self, rate):
         if not rate > 0:
-            raise ValueError(f"It must be positive, got {rate:g}: no value is below, and all are above.")
+            raise ValueError(f"A threshold of log-normal values must be positive, got {rate:g}: all are above.")
         return float(np.log(rate))
 
     def moments(self, mean, std):

@@ -15,6 +15,7 @@ from .arguments import instance
 from .files import write_atomically
 from .pretrained import find, is_shipped
 from .training.checkpoint import DamagedFile, pack, plain, unpack
+from .warn import warn
 
 _FORMAT = 1
 _TRUSTED = ("npax.", "tinygp.kernels.", "tinygp.transforms.")
@@ -108,7 +109,13 @@ def _build(node, arrays):
         case {"value": value}:
             return value
         case {"array": name}:
-            return jax.device_put(arrays[name])
+            array = jax.device_put(arrays[name])
+            if array.dtype != arrays[name].dtype:
+                warn(
+                    f"Weights of {arrays[name].dtype} become {array.dtype}, for JAX has no others now: "
+                    '`jax.config.update("jax_enable_x64", True)` before loading keeps them.'
+                )
+            return array
         case {"tuple": items}:
             return tuple(_build(item, arrays) for item in items)
         case {"list": items}:

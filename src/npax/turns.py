@@ -45,7 +45,7 @@ def _mapped(function, together):
     def _(size, batched, *arguments):
         each, shared = eqx.partition(arguments, tuple(batched))
 
-        group = max(n for n in range(1, min(together, size) + 1) if size % n == 0)
+        group = max(n for n in range(1, min(together, size) + 1) if size % n == 0) if size else 1
         step = turn if group == 1 else function
         out = jax.lax.map(lambda each: step(*eqx.combine(each, shared)), each, batch_size=None if group == 1 else group)
         return out, jax.tree.map(lambda _: True, out)

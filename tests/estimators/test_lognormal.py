@@ -96,7 +96,7 @@ def test_known_errors_are_relative(hearing):
 def test_more_may_come(hearing):
     whole, some = of(hearing).fit(X, Y), of(hearing).fit(X[:20], Y[:20])
     assert np.allclose(some.update(X[20:], Y[20:]).predict(T), whole.predict(T))
-    with pytest.warns(UserWarning, match="`y` holds 9999, 1 times among 31"):
+    with pytest.warns(UserWarning, match="`y` holds 9999, 1 of 31 values"):
         some.update(X[:1], [9999.0])
 
 
@@ -179,7 +179,7 @@ def test_by_name(hearing):
         r"`lognormal` takes one column `y`, got \['zinc', 'lead'\]": {"y": ["zinc", "lead"]},
         "`counts` have distributions of their own": {"counts": npax.counts.Poisson()},
         "`lognormal` must be True or False": {"lognormal": "yes"},
-        "It must be positive, got -1": {"above": -1},
+        "A threshold of log-normal values must be positive, got -1": {"above": -1},
     }.items():
         with pytest.raises(ValueError, match=words):
             inspect.unwrap(npax.interpolate)(soil, places, **{"y": "zinc", **options, **wrong})

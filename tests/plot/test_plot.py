@@ -110,6 +110,15 @@ def test_dates_are_dates_on_the_axis(draw, ax):
     assert any("2020" in label.get_text() for label in ax.get_xticklabels())
 
 
+@pytest.mark.parametrize("calendar", ["noleap", "360_day"])
+def test_dates_of_other_calendars_are_dates(calendar, ax):
+    dates = xr.date_range("2001-02-28", periods=4, freq="12h", calendar=calendar, use_cftime=True).to_numpy()
+    plot.posterior(ax, dates, np.zeros(4), np.ones(4))
+    first = date2num(np.datetime64("2001-02-28" if calendar == "noleap" else "2001-02-27"))  # the 58th of its year
+    assert np.allclose(ax.lines[0].get_xdata(), first + 0.5 * np.arange(4) + (calendar != "noleap"))
+    assert isinstance(ax.xaxis.get_converter(), DateConverter) or ax.xaxis.get_major_locator() is not None
+
+
 def test_lengths_of_time_are_in_days(ax):
     plot.posterior(ax, np.arange(3) * np.timedelta64(12, "h"), np.ones(3), np.ones(3))
     assert ax.get_xlim() == (0.0, 1.0)

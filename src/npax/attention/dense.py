@@ -3,6 +3,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..arguments import booleans
 from ..bias import AbstractBias
 from ._base import AbstractAttention
 
@@ -42,6 +43,8 @@ def check_operands(q, k, v, bias, xq, xk, mask) -> None:
             "`q`, `k` and `v` must have the shapes [heads, nq, d], [heads, nk, d] and [heads, nk, dv]; got "
             f"{[*q.shape]}, {[*k.shape]} and {[*v.shape]}."
         )
+    if mask is not None:
+        booleans(mask=mask)
     if mask is not None and mask.shape != k.shape[1:2]:
         raise ValueError(f"`mask` must have the shape [{k.shape[1]}], one for each key; got {[*mask.shape]}.")
     if bias is not None and (xq is None or xk is None):

@@ -72,13 +72,14 @@ class FavorAttention(AbstractAttention):
     def recall(self, q, xq, memory: FavorMemory, bias):
         if bias is not None:
             raise ValueError("`FavorAttention` takes no pairwise `bias`: its cost is linear. Use `rotary`.")
+        dtype = q.dtype
         wide, q, xq, memory = widened((self, q, xq, memory))
         exponent = wide._exponent(q) + memory.top[:, None]
         phi = jnp.exp(exponent - jax.lax.stop_gradient(jnp.max(exponent, axis=2, keepdims=True)))
         total = jnp.einsum("hqm,hm->hq", phi, memory.totals.weights)[..., None]
         seen = total > jnp.finfo(total.dtype).tiny ** 0.5  # smaller totals would overflow in the gradient
         phi = phi * jnp.where(seen, 1.0 / jnp.where(seen, total, 1.0), 0.0)
-        return read(phi, xq, memory.totals, wide.rotary).astype(self.projection.dtype)
+        return read(phi, xq, memory.totals, wide.rotary).astype(dtype)
 
     def _greatest(self, exponent):
         """Over the keys, `[heads features]`; one for both features of a pair that is turned; zero without any key."""

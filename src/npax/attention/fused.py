@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from ..arguments import whole_number
 from ..bias import AbstractBias
-from ..bias.tile import tile
+from ..bias.tile import tile_of
 from ._base import AbstractAttention
 from .dense import check_operands, hide, of_pairs
 from .fused_kernels import Plan, f32, fused
@@ -64,10 +64,7 @@ def fused_attention(
     **Raises:** `ValueError` for operands that the kernels cannot take; `FusedAttention` scans those.
     """
     check_operands(q, k, v, bias, xq, xk, mask)
-    whole_number(1, group=group)
-    for name, size in (("block", block), ("step", step)):
-        if size < 16 or size & (size - 1):
-            raise ValueError(f"`{name}` must be a power of two from 16 on, got {size}.")
+    _check_shape(block, step, warps, group)
     if not fusable(q, k, v, bias):
         raise ValueError(
             f"The kernels take `q`, `k`, `v` of one type of 16 or 32 bits, heads of 128 at most and a `bias` with a "
@@ -88,10 +85,17 @@ def fused_attention(
     return fused((q, k, v, parameters, xq, xk), hidden, plan)[:, :nq, :dv]
 
 
+def _check_shape(block, step, warps, group):
+    whole_number(1, block=block, step=step, warps=warps, group=group)
+    for name, size in (("block", block), ("step", step)):
+        if size < 16 or size & (size - 1):
+            raise ValueError(f"`{name}` must be a power of two from 16 on, got {size}.")
+
+
 def fusable(q: Array, k: Array, v: Array, bias: AbstractBias | None) -> bool:
     """Whether the kernels can take these."""
     numbers = q.dtype == k.dtype == v.dtype and q.dtype in (jnp.float32, jnp.bfloat16, jnp.float16)
-    return numbers and max(q.shape[2], v.shape[2]) <= 128 and (bias is None or tile(bias) is not None)
+    return numbers and max(q.shape[2], v.shape[2]) <= 128 and (bias is None or tile_of(bias) is not None)
 
 
 def runs_here() -> bool:
@@ -122,7 +126,7 @@ def _flatten(bias):
         """`each`: the rows of some heads."""
         values = iter(zip(*each, strict=True))
         parts = [tuple(next(values) for _ in range(width)) for width in widths]
-        return tile(jax.tree.unflatten(structure, parts))
+        return tile_of(jax.tree.unflatten(structure, parts))
 
     return (jnp.concatenate(rows, axis=1) if rows else None), biases
 
@@ -143,6 +147,9 @@ class FusedAttention(AbstractAttention):
     step: int = eqx.field(static=True, default=32)
     warps: int = eqx.field(static=True, default=4)
     group: int = eqx.field(static=True, default=2)
+
+    def __check_init__(self):
+        _check_shape(self.block, self.step, self.warps, self.group)
 
     def memorise(self, k, v, xk, mask):
         return k, v, xk, mask

@@ -230,6 +230,10 @@ class ScanAttention(AbstractAttention):
 
     block: int | None = eqx.field(static=True, default=None)
 
+    def __check_init__(self):
+        if self.block is not None:
+            whole_number(1, block=self.block)
+
     def memorise(self, k, v, xk, mask):
         return *hide(mask, k, v, xk), mask
 

@@ -91,7 +91,7 @@ def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 
     parts = prediction.parts if mixed else prediction
     parts = parts.observation if isinstance(parts, NoisyNormal) else parts
     if isinstance(parts, dist.Normal):
-        loc, scale = jnp.asarray(parts.loc), jnp.asarray(parts.scale)
+        loc, scale = jnp.broadcast_arrays(jnp.asarray(parts.loc), jnp.asarray(parts.scale))
         return _crps_of_normals(loc, scale, y) if mixed else _crps_of_normals(loc[None], scale[None], y)
     at, weights = (jnp.asarray(a, y.dtype).reshape(-1, *y.ndim * [1]) for a in np.polynomial.legendre.leggauss(nodes))
     reach = 8 * jnp.sqrt(prediction.variance)

@@ -35,6 +35,13 @@ def tile(bias: AbstractBias) -> Tile | None:
     return None
 
 
+def tile_of(bias: AbstractBias) -> Tile | None:
+    """The `tile` of a bias that is computed as its kind is: not of a subclass with a formula of its own."""
+    kind = next(kind for kind in type(bias).__mro__ if kind in tile.registry)
+    own = kind is not object and type(bias).__call__ is not kind.__call__
+    return None if own else tile(bias)
+
+
 @tile.register(RBFNetworkBias)
 def _(bias):
     def added(xq, xk, tiles):
@@ -71,7 +78,7 @@ def _(bias):
 
 @tile.register(ColumnsBias)
 def _(bias):
-    inner = tile(bias.bias)
+    inner = tile_of(bias.bias)
     if inner is None:
         return None
     return lambda xq, xk, tiles: inner([xq[c] for c in bias.columns], [xk[c] for c in bias.columns], tiles)
@@ -79,7 +86,7 @@ def _(bias):
 
 @tile.register(SumBias)
 def _(bias):
-    parts = [part for part in map(tile, bias.parts) if part is not None]
+    parts = [part for part in map(tile_of, bias.parts) if part is not None]
     if len(parts) < len(bias.parts):
         return None
     return lambda xq, xk, tiles: functools.reduce(lambda tiles, part: part(xq, xk, tiles), parts, tiles)

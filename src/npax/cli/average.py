@@ -127,7 +127,7 @@ def average(
         of_mean = found if hasattr(found, "columns") else found[f"{y}_mean"]
         out.print(f"strategy: {of.described(of_mean.attrs['strategy'])}")
         if left_out := found.attrs["places_in_no_region"]:
-            err.print(f"{left_out:,} places are in no region.")
+            err.print(f"places in no region: {left_out:,}")
         if output is not None:
             gridded = tables.ending(output) in (".nc", ".zarr")
             tables.write(_as_dataset(found) if gridded else rows, output)

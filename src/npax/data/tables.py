@@ -79,9 +79,12 @@ def _as_written(path, names, above):
 
 
 def _whole(texts):
-    """As whole numbers, where all are written as these are; 01 is a code."""
-    numbers: Any = pd.to_numeric(texts, errors="coerce")
-    return numbers if numbers.dtype.kind == "i" and (numbers.astype(str) == texts).all() else texts
+    """As whole numbers, where all that is written is written as these are; 01 is a code."""
+    written = texts[texts != ""]
+    numbers: Any = pd.to_numeric(written, errors="coerce")
+    if not len(written) or numbers.dtype.kind != "i" or not (numbers.astype(str) == written).all():
+        return texts
+    return numbers if len(written) == len(texts) else numbers.astype(object).reindex(texts.index)
 
 
 def _first_lines(path):

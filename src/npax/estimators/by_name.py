@@ -130,6 +130,9 @@ class ByName(NamedTuple):
         dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
         table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
         places_asked = with_levels(target, columns) if is_table(target) else target
+        for there, where in ((table, "observations"), (places_asked, "target")):
+            if is_table(there):
+                refuse_twice(there, [name for name in columns if name in there.columns], where)
         table, places_asked = in_utc(table, places_asked, dated)
         refuse_other_kinds_of_time(dated, table, _of_target(places_asked))
         starts = [start_of(table[name]) if name in dated else None for name in columns]

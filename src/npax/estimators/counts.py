@@ -112,7 +112,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         exposure = self._exposure(exposure)
         X, y, exposure = self._checked(self.regressor_, X, y, exposure, reset=False)
         parts = ((self.X_, X), (self.y_, y), (self.exposure_, exposure))
-        return self._keep(self.regressor_, *map(np.concatenate, parts))
+        X, y, exposure = map(np.concatenate, parts)
+        self.regressor_._warn_of_codes(X, y, exposure)
+        return self._keep(self.regressor_, X, y, exposure)
 
     def predict(self, X, return_std=False, include_noise=True):
         """The mean of the rate at the rows of `X`, `[n]`, and with `return_std` its standard deviation.
@@ -218,7 +220,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         regressor._check_options()
         X, y, exposure = self._checked(regressor, X, y, exposure, reset=True)
         regressor._begin(X)
-        regressor._warn_of_codes(X, y)
+        regressor._warn_of_codes(X, y, exposure)
         model = regressor.model_
         if not (hears_errors(model) and of_real_numbers(model.likelihood)):
             raise ValueError(

@@ -111,13 +111,15 @@ def _of_numpy(table, name):
     """A table whose column is of NumPy's or pandas' own dates where it is of Arrow's."""
     if not (hasattr(table, "iloc") and name in table and hasattr(table[name].dtype, "pyarrow_dtype")):
         return table
-    kind = str(table[name].dtype.pyarrow_dtype).partition("[")[0]
+    of_arrow = table[name].dtype.pyarrow_dtype
+    kind = str(of_arrow).partition("[")[0]
     if kind not in ("timestamp", "duration", "date32", "date64"):
         return table
+    unit = getattr(of_arrow, "unit", "s")  # of nanoseconds there are but 584 years
     zone = table[name].dt.tz if kind == "timestamp" else None
     table = table.copy(deep=False)
-    of_numpy = "timedelta64[ns]" if kind == "duration" else "datetime64[ns]"
-    table[name] = table[name].astype(of_numpy if zone is None else f"datetime64[ns, {zone}]")
+    of_numpy = f"timedelta64[{unit}]" if kind == "duration" else f"datetime64[{unit}]"
+    table[name] = table[name].astype(of_numpy if zone is None else f"datetime64[{unit}, {zone}]")
     return table
 
 

@@ -136,6 +136,7 @@ def interpolate(
     fitted = given.fit(finetune, gaps)
     reg = of_levels(fitted)
     if grid is None:
+        summary.refuse_taken(names.columns, ys, "target")
         return _at_points(reg, target, given.wanted, ys, include_noise, summary)
     warn_of_noise(reg.model_.likelihood, include_noise)
     if not grid.lazy:

@@ -84,11 +84,12 @@ class Grid(NamedTuple):
 
     def told(self, about: Mapping[Hashable, Mapping[str, Any]]) -> Grid:
         """The same, where a coordinate that has no units has the attributes `about` it."""
-        frame, named = self.frame, {}
+        frame = self.frame.copy()  # in place: levels of a stacked coordinate cannot be assigned
         for name, given in about.items():
-            if "units" not in frame[name].attrs:
-                named[name] = frame[name].assign_attrs({**given, **frame[name].attrs})
-        return self._replace(frame=frame.assign_coords(named))
+            own = frame.variables[name].attrs
+            if "units" not in own:
+                frame.variables[name].attrs = {**given, **own}
+        return self._replace(frame=frame)
 
     @property
     def size(self) -> int:

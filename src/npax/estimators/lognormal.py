@@ -79,11 +79,13 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         instance(NeuralProcessRegressor, regressor=regressor)
         regressor: Any = clone(regressor)
         level, of_level = _checked(X, y, error)
+        warn_of_codes({"`y`": _values(level)})
         return self._keep(regressor.fit(X, level, error=of_level, finetune=finetune, gaps=gaps))
 
     def update(self, X, y, *, error: Any = None):
         """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is."""
         level, of_level = _checked(X, y, error)
+        warn_of_codes({"`y`": np.concatenate([np.exp(self._fitted().y_), _values(level)])})
         return self._keep(self._fitted().update(X, level, error=of_level))
 
     def predict(self, X, return_std=False, include_noise=True):
@@ -126,7 +128,7 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         """The coefficient of determination of the means; rows without a finite value are left out, as in `fit`."""
         from sklearn.metrics import r2_score
 
-        level, _ = _checked(X, y, None)
+        level: Any = _checked(X, y, None)[0]
         if sample_weight is not None:
             check_consistent_length(y, sample_weight)
             sample_weight = np.asarray(sample_weight)[np.isfinite(level)]
@@ -143,7 +145,6 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         return score_report(np.exp(level), mean, std if of_level is None else np.hypot(std, of_level))
 
     def _keep(self, regressor):
-        warn_of_codes({"`y`": np.exp(regressor.y_)})
         self.regressor_, self.n_features_in_ = regressor, regressor.n_features_in_
         if hasattr(regressor, "feature_names_in_"):
             self.feature_names_in_ = regressor.feature_names_in_
@@ -162,6 +163,10 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
     def _request(self):
         """What predictions depend on, beside the strategy."""
         return (*self.regressor_._request(), "of the logarithm")
+
+
+def _values(level):
+    return np.exp(level[np.isfinite(level)]) if level is not None else np.empty(0)
 
 
 def logarithms(y: np.ndarray, error: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:

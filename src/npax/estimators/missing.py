@@ -13,8 +13,11 @@ MARKS = ("_FillValue", "missing_value")
 
 STORED = (-32768.0, -32767.0, 32767.0)
 """Numbers of 16 bits that files of packed values have for what is missing."""
-ENDLESS = 1e20
-"""The same of values that are not packed, 1e20 to 1e36."""
+ENDLESS = (*(float(f"1e{power}") for power in range(20, 38)), 9.96921e36)
+"""The same of values that are not packed."""
+
+LONG = 98.0
+"""Beyond it a number of nines is told by how far it is from others; -9 only where no other is negative."""
 
 
 def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) -> None:
@@ -62,26 +65,30 @@ def unmasked(a: Any) -> Any:
     return floats(a) if np.ma.isMaskedArray(a) else with_nan(a)
 
 
-def warn_of_codes(columns: Mapping[str, np.ndarray]) -> None:
+def warn_of_codes(columns: Mapping[str, np.ndarray], coordinates: bool = False) -> None:
     """Warns where the least or the largest of the values `[n]` of a column is a number that often stands for what is
-    missing, such as -999, and is farther from all others than half of it, and than these are from one another."""
+    missing: such as -999, and farther from all others than half of it, and than these are from one another; or such as
+    -9, and no other is negative (but of `coordinates`, of which one may be)."""
     for name, values in columns.items():
         for code in {values.min(), values.max()} if values.size else ():
             others = values[values != code]
             if not (_is_code(code) and others.size):
                 continue
             low, high = others.min(), others.max()
-            if max(low - code, code - high) > max(high - low, abs(code) / 2):
+            far = abs(code) > LONG and max(low - code, code - high) > max(high - low, abs(code) / 2)
+            if far or (code < 0 <= low and not coordinates):
                 times = np.count_nonzero(values == code)
+                beside = f"far from all others ({low:.4g} to {high:.4g})" if far else "and no other is negative"
                 warn(
-                    f"{name} holds {code:.7g}, {times:,} times among {values.size:,}, far from all others "
-                    f"({low:.4g} to {high:.4g}): if it stands for what is missing, make it NaN or leave these rows out."
+                    f"{name} holds {code:.7g}, {times:,} of {values.size:,} values, {beside}: if it stands for what is "
+                    "missing, make it NaN or leave these rows out."
                 )
 
 
 def _is_code(number):
     digits = f"{abs(number):.7g}".replace(".", "")
-    return abs(number) >= ENDLESS or number in STORED or (abs(number) >= 99 and set(digits) == {"9"})
+    endless = np.isclose(abs(number), ENDLESS, rtol=1e-6).any()
+    return endless or number in STORED or (abs(number) >= 9 and set(digits) == {"9"})
 
 
 def finite_rows(y: Any) -> np.ndarray:

@@ -409,11 +409,13 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             warn_of_degrees(of_places, X[:, self._columns.places])
 
-    def _warn_of_codes(self, X, y):
+    def _warn_of_codes(self, X, y, exposure=None):
         of_y = y.reshape(len(y), -1).T
         columns = {f"Column {i} of `y`" if len(of_y) > 1 else "`y`": column for i, column in enumerate(of_y)}
-        of_x = {f"Column {self._names[i] if self._names else i!r} of `X`": column for i, column in enumerate(X.T)}
-        warn_of_codes({**columns, **of_x})
+        of_x = [(f"Column {self._names[i] if self._names else i!r} of `X`", column) for i, column in enumerate(X.T)]
+        columns |= {} if exposure is None else {"`exposure`": exposure}
+        warn_of_codes(columns | dict(of_x[i] for i in self._columns.covariates))
+        warn_of_codes(dict(of_x[i] for i in self._columns.places), coordinates=True)
 
     def _check_scale(self):
         if not (self.normalize and of_real_numbers(self.model_.likelihood)):
@@ -424,7 +426,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if len(column) > 1 and (known[i] > 0).all():
                 continue
             where = "`y`" if len(columns) == 1 else f"column {i} of `y`"
-            remedy = "Give it in a unit in which deviations of about 1 are usual."
+            remedy = "Give it in a unit in which deviations of about 1 are usual (of logarithms: a factor of 3)."
             warn_of_no_scale(column, f"All values of {where}", remedy)
 
     def _targets(self, X):

@@ -30,8 +30,8 @@ class Summary:
         given twice."""
         asked = cls(
             link,
-            tuple(probabilities(quantiles, "quantiles").astype(float).tolist()),
-            tuple(thresholds(above, "above").astype(float).tolist()),
+            tuple(map(_as_written, probabilities(quantiles, "quantiles"))),
+            tuple(map(_as_written, thresholds(above, "above"))),
         )
         for name, each in (("quantiles", asked.quantiles), ("above", asked.above)):
             if len(set(each)) < len(each):
@@ -66,10 +66,15 @@ class Summary:
 
     def beside(self, table: Any, ys: Sequence[Hashable], columns: np.ndarray) -> Any:
         """A table with the columns `[n columns]`, those of each of `ys` together."""
+        import pandas as pd
+
         names = self.names(ys)
-        for i in np.arange(len(names)).reshape(-1, len(ys)).T.ravel():
-            table[names[i]] = columns[:, i]
-        return table
+        order = np.arange(len(names)).reshape(-1, len(ys)).T.ravel()
+        told = pd.DataFrame(columns[:, order], index=table.index, columns=[names[i] for i in order])
+        rest = table.drop(columns=[name for name in names if name in table])
+        joined = pd.concat([rest, told], axis=1)
+        joined.attrs = dict(table.attrs)
+        return joined
 
     def names(self, ys: Sequence[Hashable]) -> list[str]:
         return [name for name, _ in self.variables(ys, {})]
@@ -111,6 +116,13 @@ def _kept(given, kind):
     return {key: value for key, value in given.items() if key == "units" or (kind == "mean" and key not in left)}
 
 
+def _as_written(number):
+    """A number of few digits as it was meant: 0.3 of float32 is 0.3."""
+    return float(str(number))
+
+
 def digits(number: float) -> str:
     """`0.025`, `20`, `0.000001`: a number as it is named, no two alike."""
-    return np.format_float_positional(number, trim="-")
+    if number and not 1e-9 <= abs(number) < 1e15:
+        return repr(number)
+    return np.format_float_positional(number + 0.0, trim="-")

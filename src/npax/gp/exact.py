@@ -40,11 +40,18 @@ def exact_posterior(
     return white @ a, jnp.maximum(variance, jnp.finfo(variance.dtype).eps), log_evidence
 
 
+def refuse_columns(task: Task) -> None:
+    """**Raises** `ValueError` for more columns of `y` than one."""
+    if task.yc.shape[-1] != 1:
+        raise ValueError(f"`task` must have one column of `y`, got {task.yc.shape[-1]}: take them one by one.")
+
+
 def oracle(kernel: Kernel, noise_std: float, task: Task, *, target_noise_std: float = 0.0) -> dist.Normal:
     """The Gaussian process that knows the kernel and the noise, at the task's targets: the noiseless function, or
     observations whose noise is `target_noise_std`.
 
     Batch shape `[nt]`, event shape `[]`; one column of `y`.
     """
+    refuse_columns(task)
     mean, variance, _ = exact_posterior(kernel, noise_std**2, task.xc, task.yc[:, 0], task.xt, task.mask_c)
     return dist.Normal(mean, jnp.sqrt(variance + target_noise_std**2))

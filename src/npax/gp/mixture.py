@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 from tinygp.kernels import Kernel
 
 from ..task import Task
-from .exact import exact_posterior
+from .exact import exact_posterior, refuse_columns
 
 
 def bayes_mixture(
@@ -37,6 +37,7 @@ def bayes_mixture(
     **Good values:** 64 nodes for one length scale; call it under `jax.enable_x64()`.
     """
 
+    refuse_columns(task)
     thinned = weights.shape[0] > keep
     if thinned:
         chosen = _likely(kernels, weights, noise_std, task, keep)

@@ -19,7 +19,7 @@ class OneHotCategorical(dist.Distribution):
     """
 
     arg_constraints = {"logits": constraints.real_vector}
-    support = constraints.multinomial(1)  # pyright: ignore
+    support = constraints.simplex  # pyright: ignore
 
     def __init__(self, logits: Float[Array, "*batch classes"], *, validate_args=None):
         self.logits = logits

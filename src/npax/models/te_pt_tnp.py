@@ -4,6 +4,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..alone import compiled_alone
+from ..arguments import true_or_false
 from ..attention import dense_attention
 from ..blocks import (
     MLP,
@@ -106,6 +107,7 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
     ):
         whole_number(1, dx=dx, dy=dy, pseudo_tokens=pseudo_tokens, blocks=blocks, block=block)
         whole_number(1, size=size, heads=heads, head_size=head_size, hidden=hidden)
+        true_or_false(update_locations=update_locations)
         e_key, u_key, v_key, t_key, r_key, w_key, l_key, h_key, z_key = jr.split(key, 9)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)

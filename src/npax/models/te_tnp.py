@@ -3,6 +3,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..alone import compiled_alone
+from ..arguments import true_or_false
 from ..blocks import MLP, LayerNorm, TEBlock, away_from_zero, read_located, scan_blocks, te_stack
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
@@ -60,6 +61,7 @@ class TETNP(AbstractConditionalNeuralProcess):
     ):
         whole_number(1, dx=dx, dy=dy, blocks=blocks, block=block)
         whole_number(1, size=size, heads=heads, head_size=head_size, hidden=hidden)
+        true_or_false(update_locations=update_locations)
         e_key, t_key, s_key, l_key, h_key, z_key = jr.split(key, 6)
         self.likelihood = gaussian_unless(likelihood, dy)
         self.embed = away_from_zero(MLP([dy, 4 * size, 2 * size, size], key=e_key), key=z_key)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from ..arguments import true_or_false
 from ..attention import (
     AbstractAttention,
     AbstractTokenAttention,
@@ -87,6 +88,7 @@ class TNPKR(AbstractTokenStack):
         key: PRNGKeyArray,
     ):
         whole_number(1, dx=dx, dy=dy, blocks=blocks, size=size, heads=heads, head_size=head_size, hidden=hidden)
+        true_or_false(locations=locations, errors=errors)
         o_key, l_key, v_key, c_key, b_key, h_key = jr.split(key, 6)
         attention = ScanAttention() if attention is None else attention
         self.likelihood = gaussian_unless(likelihood, dy)

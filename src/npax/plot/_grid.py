@@ -40,7 +40,8 @@ def checked_grid(x, y, values, coords="planar"):
 def along(a):
     """Places on an axis as numbers, NaN where they are masked; of dates and of lengths of time, days."""
     if of_dates(a):
-        return np.asarray(date2num(np.asarray(a)), float)
+        dates = np.asarray(a)
+        return np.asarray(date2num(_of_numpy(dates) if _of_calendar(dates) else dates), float)
     if np.asarray(a).dtype.kind == "m":
         return np.asarray(a) / np.timedelta64(1, "D")
     return floats(a)
@@ -49,7 +50,22 @@ def along(a):
 def of_dates(a):
     """Whether places are dates, of NumPy or of Python and pandas, which may have time zones."""
     a = np.asarray(a)
-    return a.dtype.kind == "M" or (a.dtype.kind == "O" and a.size > 0 and isinstance(a.flat[0], datetime.date))
+    python = a.dtype.kind == "O" and a.size > 0 and isinstance(a.flat[0], datetime.date)
+    return a.dtype.kind == "M" or python or _of_calendar(a)
+
+
+def _of_calendar(a):
+    """Dates of another calendar, such as those of climate models without leap years."""
+    a = np.asarray(a)
+    return a.dtype.kind == "O" and a.size > 0 and hasattr(a.flat[0], "calendar")
+
+
+def _of_numpy(dates):
+    """As far after the first as in their own calendar."""
+    first = min(dates.flat)
+    start = np.datetime64(f"{first.year:04d}-01-01", "us") + np.timedelta64(first.dayofyr - 1, "D")
+    midnight = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    return np.reshape([start + np.timedelta64(date - midnight, "us") for date in dates.flat], dates.shape)
 
 
 def mark_dates(axis, a):

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from ..arrays import floats
 from ..data import land
+from ..longitudes import unwrapped
 from ._grid import along, checked_grid, edges, mark_dates, robust_limits
 
 
@@ -54,6 +55,7 @@ def points(
         )
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise ValueError("`x` and `y` must be finite, got NaN or infinity: leave these points out.")
+    x = unwrapped(x) if coords == "latlon" else x
     low, high = robust_limits(values) if limits is None else limits
     size, many = np.clip(4e4 / x.size, 2, 40), x.size > 5000
     edge = {"linewidth": 0 if many else 0.3, "edgecolors": "0.4"}  # pale values on white are seen by it

@@ -56,4 +56,4 @@ def completion(
     spread = spread.mean(axis=2) if spread.ndim == 3 else spread
     image(axes[0], context, values=values)
     image(axes[1], mean, values=values)
-    image(axes[2], spread, values=(0.0, float(np.max(spread)) or 1.0), cmap="magma")
+    image(axes[2], spread, values=(0.0, float(np.max(spread[np.isfinite(spread)], initial=0.0)) or 1.0), cmap="magma")

@@ -62,8 +62,6 @@ def scattered(
     Of longitudes and latitudes (`coords="latlon"`), points on both sides of the date line are one region: longitudes
     go on beyond 180 there.
     """
-    if coords == "latlon":
-        x = unwrapped(floats(x))
 
     def draw(ax, values, cmap):
         ax.set(xlabel=axes[0], ylabel=axes[1])

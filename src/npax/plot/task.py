@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..arrays import floats
+from ..longitudes import unwrapped
 from ._grid import checked_axes, robust_limits
 from .field import field, points
 from .panels import MAPS
@@ -35,8 +36,13 @@ def task_panels(
     xc, yc = (floats(a) for a in context)
     low, high = robust_limits(floats(truth))
     limits = (float(low), float(high))
+    across = xc[:, 0] if len(xc) else xc
+    if coords == "latlon":  # in the frame of the grid
+        grid = unwrapped(floats(x))
+        west = (grid.min() + grid.max()) / 2 - 180
+        across = west + (across - west) % 360
     if len(xc):
-        points(axes[0], xc[:, 0], xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)
+        points(axes[0], across, xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)
     field(axes[1], x, y, std, coords=coords, cmap=MAPS[1])
     field(axes[2], x, y, mean, coords=coords, cmap=MAPS[0], limits=limits)
     field(axes[3], x, y, truth, coords=coords, cmap=MAPS[0], limits=limits)

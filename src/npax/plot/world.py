@@ -26,7 +26,7 @@ def world(
     of the colours, default the range of the values without the outermost half percent at each side. `land`: draw it
     over the field (for the ocean), or its coasts alone.
     """
-    lon, lat, values = checked_grid(lon, lat, values)
+    lon, lat, values = checked_grid(lon, lat, values, "latlon")
     if np.ptp(lon) > 360 or np.abs(lat).max() > 90:
         raise ValueError(
             f"`lon` and `lat` must be degrees within 360 and from -90 to 90, got longitudes {lon[0]} to {lon[-1]}, "

@@ -1,9 +1,10 @@
 """Going on with a training: whose checkpoint it is, and who may write to its folder."""
 
 import contextlib
+import functools
 import inspect
 import tempfile
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, MethodType
 
 import equinox as eqx
 import jax
@@ -74,25 +75,47 @@ def fingerprint_of_run(state, curriculum, objective, optimizer, chunk):
 
 def _code(function):
     """What a function of a user's own does: where it is edited it is another. npax's have a version."""
-    function = inspect.unwrap(function)
-    of = getattr(function, "__code__", None)
-    return "" if of is None or str(function.__module__).split(".")[0] == "npax" else _instructions(of)
+    while isinstance(function, functools.partial | MethodType):
+        function = function.func if isinstance(function, functools.partial) else function.__func__
+    function = inspect.unwrap(function if isinstance(function, FunctionType) else type(function).__call__)
+    own = isinstance(function, FunctionType) and str(function.__module__).split(".")[0] != "npax"
+    return _instructions(function.__code__) if own else ""
 
 
 def _instructions(code):
-    constants = [_instructions(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
-    return f"{code.co_code.hex()} {code.co_names} {constants}"
+    return f"{code.co_code.hex()} {code.co_names} {_constant(code.co_consts)}"
+
+
+def _constant(a):
+    """In words that are the same in every process: the order of a set is not."""
+    if isinstance(a, CodeType):
+        return _instructions(a)
+    if isinstance(a, tuple | frozenset):
+        parts = list(map(_constant, a))
+        return str(parts if isinstance(a, tuple) else sorted(parts))
+    return repr(a)
 
 
 def _updates(optimizer):
     """The names of the functions that update, one within another: Yogi's state looks like Adam's."""
-    found, left = [], [optimizer.update]
+    found, left, seen = [], [optimizer.update], set()
     while left:
         part = left.pop()
+        if id(part) in seen:  # it may call itself
+            continue
+        seen.add(id(part))
         if isinstance(part, FunctionType):
             if "update" in part.__name__:
                 found.append(f"{part.__module__} {part.__qualname__}")
             left += [content(cell) for cell in part.__closure__ or ()]
+        elif isinstance(part, MethodType):
+            left += (
+                [part.__func__, *vars(part.__self__).values()]
+                if hasattr(part.__self__, "__dict__")
+                else [part.__func__]
+            )
+        elif isinstance(part, dict):
+            left += part.values()
         elif isinstance(part, tuple | list):
             left += part
     return sorted(found)
