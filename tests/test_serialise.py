@@ -187,6 +187,16 @@ def test_parts_of_strangers_cannot_be_saved(saved, tmp_path):
         npax.save(tmp_path / "m.safetensors", Stranger())
 
 
+def test_weights_that_lose_digits_are_told(tmp_path):
+    with jax.enable_x64():
+        model = untrained(lambda key: npax.CNP(1, 1, encoder=(4,), size=4, decoder=(4,), key=key))
+        model = jax.tree.map(lambda a: a.astype(jnp.float64) if eqx.is_inexact_array(a) else a, model)
+        npax.save(tmp_path / "m.safetensors", model)
+        assert same(npax.load(tmp_path / "m.safetensors"), model)
+    with pytest.warns(UserWarning, match="Weights of float64 become float32"):
+        npax.load(tmp_path / "m.safetensors")
+
+
 def test_nothing_is_pickled(saved):
     for file in SOURCE.rglob("*.py"):
         assert not re.search(

@@ -14,6 +14,11 @@ def wave(operands, shift):
     return jnp.sin(a * b + shift)
 
 
+def test_of_no_tasks_there_are_no_answers():
+    none = jnp.zeros((0, 4))
+    assert jax.vmap(lambda a: in_turns(wave, 2)((a, a), a))(none).shape == (0, 4)
+
+
 @pytest.mark.parametrize("together", [1, 2, 6])
 def test_values_and_derivatives_are_those_of_the_function(together):
     a, b, shift = jr.normal(jr.key(0), (3, 6, 4))

@@ -401,6 +401,37 @@ def test_an_attention_that_answers_other_queries_is_refused(cut, got):
         jax.eval_shape(lambda x: model(x, x, x).mean, x)
 
 
+class Fivefold(npax.RBFNetworkBias):
+    def __call__(self, xq, xk):
+        return 5 * super().__call__(xq, xk)
+
+
+@pytest.mark.parametrize("wrapped", [lambda b: b, lambda b: npax.ColumnsBias(b, (0, 1)), lambda b: b + b])
+def test_the_kernels_leave_biases_with_a_formula_of_their_own_to_the_scan(wrapped, getkey):
+    """Not that of the class that these are made of."""
+    q, k, v = (normal(getkey(), (HEADS, n, d)) for n, d in ((NQ, D), (NK, D), (NK, DV)))
+    own, known = (wrapped(kind(HEADS, bases=2, key=jr.key(0))) for kind in (Fivefold, npax.RBFNetworkBias))
+    assert of_fused.fusable(q, k, v, known) and not of_fused.fusable(q, k, v, own)
+
+
+def test_shapes_of_kernels_are_checked_where_they_are_made():
+    for words, wrong in {
+        "`block` must be a power of two": {"block": 17},
+        "`warps` must be a whole": {"warps": 0},
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            npax.attention.FusedAttention(**wrong)
+    with pytest.raises(ValueError, match="`block` must be a whole number"):
+        npax.ScanAttention(block=0)
+
+
+@pytest.mark.parametrize("attend", [npax.scan_attention, npax.dense_attention])
+def test_masks_are_of_true_and_false(attend, getkey):
+    q, k, v = (normal(getkey(), (HEADS, 5, D)) for _ in "qkv")
+    with pytest.raises(TypeError, match="`mask` must be of True and False"):
+        inspect.unwrap(attend)(q, k, v, mask=jnp.array([1, 0, 2, 1, 1]))
+
+
 def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be a whole number, at least 1; got 0"):

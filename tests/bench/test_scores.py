@@ -57,6 +57,8 @@ def test_crps_of_an_equal_mixture_is_the_closed_form(std, y):
     ends = np.unique(np.r_[y, (means[:, None] + stds[:, None] * [-9, -3, -1, 0, 1, 3, 9]).ravel()])
     square = lambda x: (stats.norm.cdf(x, means, stds).mean() - (x >= y)) ** 2  # noqa: E731
     truth = sum(integrate.quad(square, *pair, epsabs=1e-10)[0] for pair in itertools.pairwise(ends))
+    one_std = EqualMixture(dist.Normal(jnp.asarray(means)[:, None], 0.5))
+    assert np.isfinite(crps(one_std, jnp.array([y])))
     assert np.isclose(found[0], truth, rtol=1e-4) and np.isclose(crps(noisy, jnp.array([y]))[0], truth, rtol=1e-4)
 
 

@@ -401,6 +401,23 @@ def test_dates_of_arrow_are_dates(zone, small):
     assert np.allclose(found.level_mean, expected.level_mean)
 
 
+@pytest.mark.parametrize("coords", ["latlon", "planar"])
+def test_stacked_targets_have_predictions(coords, points, small):
+    points["lat"].attrs = {"units": "degrees_north"}
+    grid = xr.Dataset(coords={"lat": LAT, "lon": LON})
+    stacked = interpolate(points, grid.stack(place=("lat", "lon")), small, coords=coords)
+    expected = interpolate(points, grid, small, coords=coords).temp_mean.to_numpy().ravel()
+    assert np.allclose(stacked.temp_mean, expected)
+
+
+def test_dates_of_arrow_may_be_of_any_century(small):
+    dates = pd.Series(np.arange("1500-01-01", "1500-01-31", dtype="M8[D]").astype("M8[us]"))
+    table = pd.DataFrame({"time": dates, "level": np.sin(np.arange(30.0))})
+    arrow = table.astype({"time": pd.ArrowDtype(pa.timestamp("us"))})
+    found, expected = (npax.interpolate(each, each[3:7], "time", "level", model=small) for each in (arrow, table))
+    assert np.allclose(found.level_mean, expected.level_mean)
+
+
 def test_coordinates_say_what_they_are(table, points, small):
     """Those of the sphere, or as the observations have it; what a target says itself stays."""
     target = xr.Dataset(coords={"lat": LAT, "lon": LON})

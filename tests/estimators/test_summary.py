@@ -135,6 +135,26 @@ def test_averages_have_theirs(villages, hearing):
     assert list(gridded) == [f"temp{name}" for name in NAMES] and gridded["temp_above_0.3"].attrs["units"] == "1"
 
 
+def test_names_are_short_and_those_of_coordinates_stay(villages, hearing, recwarn):
+    places = villages[["lon", "lat"]].head(2)
+    short = {"quantiles": np.array([0.025], np.float32), "above": np.array([0.3, 1e-30, -0.0], np.float32)}
+    found = npax.interpolate(villages, places, ["lon", "lat"], "temp", model=hearing, **short)
+    assert list(found)[4:] == ["temp_q0.025", "temp_above_0.3", "temp_above_1e-30", "temp_above_0"]
+    renamed = {"lon": "temp_mean"}
+    with pytest.raises(ValueError, match="`target` has a coordinate 'temp_mean'"):
+        npax.interpolate(villages.rename(columns=renamed), places.rename(columns=renamed), ["temp_mean", "lat"], "temp")
+    many = np.linspace(0.005, 0.995, 150)
+    assert npax.interpolate(villages, places, ["lon", "lat"], "temp", model=hearing, quantiles=many).shape == (2, 154)
+    assert not [w for w in recwarn if "fragmented" in str(w.message)]
+
+
+def test_columns_of_one_name_are_refused_by_it(villages, hearing):
+    twice = pd.concat([villages, villages[["lon"]]], axis=1)
+    for observed, target in ((twice, villages), (villages, twice)):
+        with pytest.raises(ValueError, match="several columns that are named 'lon'"):
+            npax.interpolate(observed, target, ["lon", "lat"], "temp", model=hearing)
+
+
 def test_what_cannot_be_asked_is_refused_before_the_work(villages, hearing):
     unchecked, places = inspect.unwrap(npax.interpolate), villages[["lon", "lat"]]
     options = {"y": "temp", "model": hearing}

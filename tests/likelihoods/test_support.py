@@ -75,6 +75,13 @@ def test_classes_counts_shares_and_amounts_may_not(likelihood):
     assert not of_real_numbers(likelihood)
 
 
+@pytest.mark.parametrize("classes", [3, 10, 20])
+def test_shares_of_classes_may_be_rounded(classes):
+    shares = np.random.default_rng(0).dirichlet(np.ones(classes), 300)
+    assert possible(Categorical(classes), shares).all() and possible(Categorical(classes), np.eye(classes)).all()
+    assert not possible(Categorical(classes), np.r_[1.01 * shares, -np.eye(classes)]).any()
+
+
 def test_a_likelihood_is_asked_once():
     asked = []
 

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import QuadMesh
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
 from scipy import integrate
@@ -114,9 +115,8 @@ def test_dates_are_dates_on_the_axis(draw, ax):
 def test_dates_of_other_calendars_are_dates(calendar, ax):
     dates = xr.date_range("2001-02-28", periods=4, freq="12h", calendar=calendar, use_cftime=True).to_numpy()
     plot.posterior(ax, dates, np.zeros(4), np.ones(4))
-    first = date2num(np.datetime64("2001-02-28" if calendar == "noleap" else "2001-02-27"))  # the 58th of its year
-    assert np.allclose(ax.lines[0].get_xdata(), first + 0.5 * np.arange(4) + (calendar != "noleap"))
-    assert isinstance(ax.xaxis.get_converter(), DateConverter) or ax.xaxis.get_major_locator() is not None
+    first = date2num(np.datetime64("2001-02-28" if calendar == "noleap" else "2001-02-27"))  # of months of 30 days
+    assert np.allclose(ax.lines[0].get_xdata(), first + 0.5 * np.arange(4))
 
 
 def test_lengths_of_time_are_in_days(ax):
@@ -136,6 +136,24 @@ def test_a_field_of_xarray_may_have_its_dimensions_in_any_order(ax):
     values = xr.DataArray(np.arange(9.0).reshape(3, 3), {"lon": [0, 1, 2], "lat": [50, 51, 52]}, ("lon", "lat"))
     drawn = [plot.field(ax, v.lon, v.lat, v).get_array() for v in (values, values.transpose("lat", "lon"))]
     assert np.array_equal(*drawn) and np.array_equal(drawn[0].ravel()[:3], [0, 3, 6])
+
+
+def test_maps_of_more_than_half_the_earth_go_on_across_the_date_line():
+    """Of the Pacific, as files from -180 to 180 have it: no cell is stretched over the other half."""
+    lon, lat = np.r_[np.arange(-180, -70, 5.0), np.arange(75, 180, 5.0)], np.arange(-60, 61, 10.0)
+    figure = plot.mean_and_std(lon, lat, *(np.ones((lat.size, lon.size)),) * 2, coords="latlon")
+    (mesh,) = [c for c in figure.axes[0].collections if isinstance(c, QuadMesh)]
+    equator = np.asarray(mesh.get_coordinates())[lat.size // 2, :, 0]
+    assert np.ptp(np.diff(equator)) < 1e-6 * np.ptp(equator)
+
+
+def test_observations_beyond_the_date_line_stand_on_their_map():
+    axes = Figure().subplots(1, 4)
+    lon, lat, field = np.arange(170.0, 191), np.arange(-5.0, 6), np.ones((11, 21))
+    seen = np.array([[175.0, 0.0], [-175.0, 1.0], [-172.0, 2.0]]), np.ones(3)
+    plot.task_panels(axes, lon, lat, field, field, field, seen, coords="latlon")
+    dots = next(c for c in axes[0].collections if len(c.get_offsets()) == 3).get_offsets()[:, 0]
+    assert dots.tolist() == [175, 185, 188] and axes[0].get_xlim() == axes[3].get_xlim()
 
 
 @pytest.mark.parametrize("lon", [np.r_[350:360, 0:10], np.r_[170:181, -179:-169]])
@@ -258,6 +276,14 @@ def test_a_completion_may_be_finer_than_what_is_seen():
     axes = Figure().subplots(1, 3)
     plot.completion(axes, np.zeros((2, 2, 3)), np.zeros((8, 8, 3)), np.full((8, 8, 3), 0.2))
     assert [ax.images[0].get_array().shape for ax in axes] == [(2, 2, 3), (8, 8, 3), (8, 8, 3)]
+
+
+def test_what_is_not_known_leaves_the_colours_of_the_rest():
+    axes, std = Figure().subplots(1, 3), np.full((4, 4, 1), 0.5)
+    std[0, 0] = np.nan
+    plot.completion(axes, np.zeros((4, 4, 1)), np.zeros((4, 4, 1)), std)
+    shown = np.asarray(axes[2].images[0].get_array())
+    assert (shown[1, 1] > 0.7).all()  # bright
 
 
 def test_an_epidemic_shows_states_and_entropy():

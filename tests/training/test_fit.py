@@ -3,7 +3,10 @@
 import importlib
 import inspect
 import json
+import os
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
@@ -31,6 +34,7 @@ from npax.training import presets
 from npax.training.checkpoint import checkpoints
 from npax.training.checks import check_drawn, check_precision
 from npax.training.fit import _contents
+from npax.training.resume import _code, _updates
 
 TOLD_APART = FunctionAndNoise(1)
 
@@ -249,7 +253,7 @@ def test_models_of_equinox_layers_are_trained_and_scales_of_their_norms_do_not_d
 def test_progress_shows_the_loss(capsys):
     train(progress=True)
     out, shown = capsys.readouterr()
-    assert "training" in shown and "step 24 of 24, loss" in shown and not out
+    assert "Training" in shown and "step 24 of 24, loss" in shown and not out
 
 
 def test_a_curriculum_keeps_its_proportions_and_starts():
@@ -669,6 +673,35 @@ def test_an_objective_that_was_edited_is_another(tmp_path):
     assert train(4, objective=edited(1), checkpoint=tmp_path).steps == 4
     with pytest.raises(ValueError, match="with another objective"):
         train(6, objective=edited(-100), checkpoint=tmp_path)
+
+
+def test_an_objective_is_the_same_in_every_process():
+    """Whatever the order of its sets."""
+    program = "from npax.training.resume import _code; print(_code(lambda m: m in {'a', 'b', 'c', ('d', 'e')}))"
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(said) == 1
+
+    def twice(model, task, key, times=2):
+        return times * npax.objectives.nll(model, task)
+
+    assert _code(partial(twice, times=3)) == _code(twice) != ""
+
+
+def test_optimizers_may_call_themselves():
+    def factory():
+        def walk(tree):
+            return [walk(part) for part in tree] if isinstance(tree, list) else tree
+
+        return optax.GradientTransformation(lambda params: (), lambda grads, state, params=None: (walk(grads), state))
+
+    assert any("adam" in name for name in _updates(optax.chain(factory(), optax.adam(1e-3))))
+    several = optax.multi_transform({"a": optax.yogi(1e-3)}, "a")
+    assert any("yogi" in name for name in _updates(several))
 
 
 def test_an_optimizer_whose_state_looks_alike_is_another(tmp_path):

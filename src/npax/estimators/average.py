@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..counts import AbstractCounts
 from ..training import AbstractGaps
@@ -39,8 +40,8 @@ def average(
     exposure: Hashable | None = None,
     lognormal: bool = False,
     coords: str = "planar",
-    quantiles: float | Sequence[float] = (),
-    above: float | Sequence[float] = (),
+    quantiles: ArrayLike = (),
+    above: ArrayLike = (),
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
     **options,

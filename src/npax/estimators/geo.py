@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..arguments import true_or_false
 from ..counts import AbstractCounts
@@ -39,8 +40,8 @@ def interpolate(
     lognormal: bool = False,
     coords: str = "planar",
     include_noise: bool = True,
-    quantiles: float | Sequence[float] = (),
-    above: float | Sequence[float] = (),
+    quantiles: ArrayLike = (),
+    above: ArrayLike = (),
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
     store: str | Path | None = None,

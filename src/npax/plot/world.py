@@ -4,6 +4,7 @@ from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.patches import Polygon
 from numpy.typing import ArrayLike
 
+from ..arrays import floats
 from ..data import land as coastlines
 from ._grid import checked_grid, edges, robust_limits
 from .equal_earth import equal_earth
@@ -26,11 +27,12 @@ def world(
     of the colours, default the range of the values without the outermost half percent at each side. `land`: draw it
     over the field (for the ocean), or its coasts alone.
     """
+    given = floats(lon)
     lon, lat, values = checked_grid(lon, lat, values, "latlon")
-    if np.ptp(lon) > 360 or np.abs(lat).max() > 90:
+    if np.ptp(given) > 360 or np.abs(lat).max() > 90:
         raise ValueError(
-            f"`lon` and `lat` must be degrees within 360 and from -90 to 90, got longitudes {lon[0]} to {lon[-1]}, "
-            f"latitudes {lat[0]} to {lat[-1]}."
+            "`lon` and `lat` must be degrees within 360 and from -90 to 90, got longitudes "
+            f"{given.min()} to {given.max()}, latitudes {lat[0]} to {lat[-1]}."
         )
     center = (lon[0] + lon[-1]) / 2
     low, high = robust_limits(values) if limits is None else limits
