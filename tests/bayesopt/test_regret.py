@@ -90,7 +90,7 @@ def test_no_iterations_are_legal_and_misfits_are_named(problems, oracle):
     found = run(None, ExpectedImprovement(), problems, n_iter=0)
     np.testing.assert_allclose(found.simple, oracle.simple[:, :1], atol=1e-6)
     assert found.cumulative.shape == (24, 0)
-    with pytest.raises(ValueError, match="`n_iter` must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="`n_iter` must be a whole number, at least 0; got -1"):
         run(None, ExpectedImprovement(), problems, n_iter=-1)
     with pytest.raises(ValueError, match=r"`keys` must be one for each of 24 problems, got the shape \[2\]"):
         search_all(None, ExpectedImprovement(), problems, jr.split(jr.key(0), 2))

@@ -78,7 +78,6 @@ def test_crps_of_few_samples_is_unbiased(rng):
     assert metrics.crps_samples(y, samples) == pytest.approx(metrics.crps(y, mean, std), rel=0.01)
 
 
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
 def test_samples_are_converted_as_all_else():
     table = pd.DataFrame({"a": [1, pd.NA, 2], "b": [1, 2, 3]})
     with pytest.raises(ValueError, match="`samples` has 1 values that are not finite"):
@@ -91,6 +90,7 @@ def test_samples_are_converted_as_all_else():
         metrics.nll(pd.Series([1, pd.NA], dtype=object), [1.0, 2], [1, 1])
 
 
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.95])
 def test_coverage_of_calibrated_predictions_is_the_level(level, rng):
     assert metrics.coverage(*calibrated(rng), level) == pytest.approx(level, abs=0.004)
 

@@ -68,7 +68,7 @@ def test_two_processes_find_what_one_finds(alone, tmp_path):
         assert np.allclose(first[name], alone[name], rtol=1e-5, atol=1e-5), name
         assert np.array_equal(first[name], second[name]), name
     assert [int(found["stopped files"]) for found in (first, second)] == [1, 0]
-    assert ["training" in text for text in texts] == [True, False]
+    assert ["Training" in text for text in texts] == [True, False]
     assert [str(found["refused error"]) for found in (first, second)] == ["ValueError", "RuntimeError"]
 
 

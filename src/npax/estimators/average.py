@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..counts import AbstractCounts
 from ..training import AbstractGaps
@@ -40,8 +39,8 @@ def average(
     exposure: Hashable | None = None,
     lognormal: bool = False,
     coords: str = "planar",
-    quantiles: float | ArrayLike = (),
-    above: float | ArrayLike = (),
+    quantiles: float | Sequence[float] | np.ndarray = (),
+    above: float | Sequence[float] | np.ndarray = (),
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
     **options,

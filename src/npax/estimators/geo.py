@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..arguments import true_or_false
 from ..counts import AbstractCounts
@@ -40,8 +39,8 @@ def interpolate(
     lognormal: bool = False,
     coords: str = "planar",
     include_noise: bool = True,
-    quantiles: float | ArrayLike = (),
-    above: float | ArrayLike = (),
+    quantiles: float | Sequence[float] | np.ndarray = (),
+    above: float | Sequence[float] | np.ndarray = (),
     finetune: int = 0,
     gaps: AbstractGaps | None = None,
     store: str | Path | None = None,
