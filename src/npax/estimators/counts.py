@@ -273,12 +273,9 @@ class CountRegressor(RegressorMixin, BaseEstimator):
                     ConvergenceWarning,
                 )
             self._tell_improbable(table, rounds.log_evidence)
-        self.regressor_, self.n_iter_, self.n_features_in_ = regressor, rounds.number, X.shape[1]
+        self.regressor_, self.n_iter_ = regressor, rounds.number
         self.X_, self.y_, self.exposure_ = X, y, exposure
-        if hasattr(regressor, "feature_names_in_"):
-            self.feature_names_in_ = regressor.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        linked.keep_columns(self, regressor)
         return self
 
     def _tell_improbable(self, table, log_evidence):

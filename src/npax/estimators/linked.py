@@ -15,6 +15,15 @@ from .sklearn import NeuralProcessRegressor
 SMALLEST = np.finfo(float).tiny
 
 
+def keep_columns(estimator: Any, of_level: Any) -> None:
+    """Number and names of columns, as scikit-learn has them, are those of the regressor of levels."""
+    estimator.n_features_in_ = of_level.n_features_in_
+    if hasattr(of_level, "feature_names_in_"):
+        estimator.feature_names_in_ = of_level.feature_names_in_
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+
+
 def average(link: Link, of_level: NeuralProcessRegressor, X: Any, weights: Any, return_std: bool, return_cov: bool):
     """The average value of regions, with its standard deviation or covariance if asked for, from a fitted regressor of
     one column of levels; the noise of levels is averaged out. Deviations of values are those of levels, times by how

@@ -145,11 +145,8 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         return score_report(np.exp(level), mean, std if of_level is None else np.hypot(std, of_level))
 
     def _keep(self, regressor):
-        self.regressor_, self.n_features_in_ = regressor, regressor.n_features_in_
-        if hasattr(regressor, "feature_names_in_"):
-            self.feature_names_in_ = regressor.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.regressor_ = regressor
+        linked.keep_columns(self, regressor)
         return self
 
     def _fitted(self):
