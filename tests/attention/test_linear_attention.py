@@ -168,3 +168,10 @@ def test_deep_kernels_refuse_what_the_model_gives_to_heads(part):
 
     with pytest.raises(ValueError, match="`DeepKernelAttention` takes no `bias` and no `rotary` of the model"):
         eqx.filter_eval_shape(model, jr.key(0))
+
+
+def test_favor_answers_in_the_precision_of_the_queries(points):
+    attention = npax.FavorAttention(D, features=8, key=jr.key(0))
+    with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
+        q, k, v, xq, xk = (jnp.asarray(a, jnp.float64) for a in points)
+        assert read(attention, q, k, v, xq, xk, jnp.ones(NK, bool)).dtype == jnp.float64

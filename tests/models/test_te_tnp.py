@@ -1,5 +1,7 @@
 """Translation equivariant attention and its models against the equations of the paper, pair by pair in float64."""
 
+import inspect
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -238,3 +240,18 @@ def test_one_block_is_enough(model, getkey):
     data = draw_data(model, getkey())
     mean = eqx.filter_jit(lambda model, yc: model(data.xc, yc, data.xt).mean)
     assert not close(mean(model, data.yc), mean(model, -np.asarray(data.yc)))
+
+
+@pytest.mark.parametrize(
+    ("make", "flag"),
+    [
+        (npax.TETNP, "update_locations"),
+        (npax.TEPTTNP, "update_locations"),
+        (npax.TNPKR, "locations"),
+        (npax.TNPKR, "errors"),
+    ],
+)
+def test_flags_are_true_or_false(make, flag):
+    """A text such as "no" would be taken for yes."""
+    with pytest.raises(ValueError, match=f"`{flag}` must be True or False, got 'no'"):
+        inspect.unwrap(make.__init__)(object.__new__(make), 1, 1, **{flag: "no"}, key=jr.key(0))

@@ -9,6 +9,7 @@ import scipy.linalg
 import scipy.special
 import scipy.stats
 
+from npax import Task
 from npax.gp import bayes_mixture, oracle
 from npax.tasks import GPTask, RBFPrior
 from npax.tasks.gp_kernels import rbf
@@ -78,3 +79,15 @@ def test_a_mixture_of_one_kernel_is_the_oracle():
 
     mixture, exact = both(jnp.array(0.4), task)
     assert np.allclose(mixture, exact, atol=1e-4)
+
+
+def test_references_are_of_one_column():
+    x, y = jnp.zeros((3, 1)), jnp.zeros((3, 2))
+    task, (kernels, weights) = Task.of(x, y, x, y), RBFPrior().quadrature(4)
+    weights = jnp.asarray(weights, jnp.float32)
+    for reference in (
+        lambda: oracle(rbf(jnp.array(0.3)), NOISE, task),
+        lambda: bayes_mixture(kernels, weights, NOISE, task),
+    ):
+        with pytest.raises(ValueError, match="`task` must have one column of `y`, got 2"):
+            reference()
