@@ -45,8 +45,8 @@ def check_operands(q, k, v, bias, xq, xk, mask) -> None:
         )
     if mask is not None:
         booleans(mask=mask)
-    if mask is not None and mask.shape != k.shape[1:2]:
-        raise ValueError(f"`mask` must have the shape [{k.shape[1]}], one for each key; got {[*mask.shape]}.")
+        if mask.shape != k.shape[1:2]:
+            raise ValueError(f"`mask` must have the shape [{k.shape[1]}], one for each key; got {[*mask.shape]}.")
     if bias is not None and (xq is None or xk is None):
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
 

@@ -6,8 +6,6 @@ import numpy as np
 
 LARGEST = 1e300
 """Of values, and of their distances in spreads: penalties such as the largest float are no more than this."""
-
-
 FAR = 10.0
 """How far above all others a penalty is at least, in parts of how far these reach."""
 

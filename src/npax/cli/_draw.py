@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from ..data import is_land
-from ..estimators.dates import of_calendar
 from ..files import replaced
 
 
@@ -98,6 +97,8 @@ def _at_sea(lon, lat):
 
 def places(prediction: Any, name: str) -> np.ndarray:
     """The coordinates of a dimension; its pixels are counted where it has none, or names such as those of stations."""
+    from ..estimators.dates import of_calendar  # here, since it imports scikit-learn
+
     found = prediction.coords.get(name)
     counted = found is None or (found.dtype.kind not in "iufmM" and not of_calendar(found))
     return np.arange(prediction.sizes[name]) if counted else np.asarray(found)

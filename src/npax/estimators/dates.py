@@ -70,6 +70,8 @@ def in_days(values: Any, start: Any) -> Any:
 
 def of_calendar(values: Any) -> bool:
     """Whether they are dates of another calendar than NumPy's, such as those of climate models without leap years."""
+    if getattr(getattr(values, "dtype", None), "kind", "O") != "O":
+        return False  # nor are lazy numbers computed
     values = _array(values)
     return values.dtype.kind == "O" and any(map(_has_calendar, values.ravel()))
 

@@ -108,10 +108,10 @@ def interpolate(
     that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
     coordinates themselves are lazy).
 
-    **Raises:** `ValueError` for names that are not there, columns of several levels, dates as values, beside numbers or
-    where a unit is needed, and whatever `NeuralProcessRegressor.fit` finds wrong; `TypeError` for what is no table and
-    no grid, a dask DataFrame as `target`, or numbers as `error`; `FileExistsError` where `store` holds anything else
-    than this very prediction.
+    **Raises:** `ValueError` for names that are not there, `quantiles` that are no probabilities, columns of several
+    levels, dates as values, beside numbers or where a unit is needed, and whatever `NeuralProcessRegressor.fit`
+    finds wrong; `TypeError` for what is no table and no grid, a dask DataFrame as `target`, or numbers as `error`;
+    `FileExistsError` where `store` holds anything else than this very prediction.
     """
     true_or_false(include_noise=include_noise)
     names = Names.of(observations, x, y, covariates, error, exposure)
@@ -173,7 +173,7 @@ def _folder(store):
 def _at_points(reg, target, places, ys, include_noise, summary):
     moments = reg.predict(places, return_std=True, include_noise=include_noise)
     told = summary(np.concatenate([a.reshape(-1, len(ys)) for a in moments], axis=1))
-    out = summary.beside(target.copy(), ys, told)
+    out = summary.beside(target, ys, told)
     out.attrs["strategy"] = reg.strategy_
     return out
 

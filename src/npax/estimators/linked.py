@@ -1,4 +1,4 @@
-"""Averages over regions of what is a function of a predicted level: rates of counts, positive values."""
+"""What estimators have in common whose values are functions of a predicted level: rates of counts, positive values."""
 
 from typing import Any
 

@@ -56,6 +56,9 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
     **Pitfalls:** zeros have no logarithm: of values below a limit of detection half the limit is usual; where zeros
     are many, or values are counts, see `CountRegressor`. Where the logarithm is uncertain, by 1 or more, means are far
     above medians, and depend on how certain they are: far from the observations most of all.
+
+    **Cost:** that of the regressor. **Reference:** Journel (1980), The lognormal approach to predicting local
+    distributions of selective mining unit grades.
     """
 
     def __init__(self, regressor=None):
@@ -66,7 +69,9 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         tags.target_tags.positive_only = True
         return tags
 
-    def fit(self, X, y, *, error: Any = None, finetune: int = 0, gaps: AbstractGaps | None = None):
+    def fit(
+        self, X, y, *, error: Any = None, finetune: int = 0, gaps: AbstractGaps | None = None
+    ) -> "LogNormalRegressor":
         """As `NeuralProcessRegressor.fit` of the logarithm.
 
         **Arguments:** `error`: known standard deviations of `y`, in its unit; of the logarithm they are
@@ -82,7 +87,7 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         warn_of_codes({"`y`": _values(level)})
         return self._keep(regressor.fit(X, level, error=of_level, finetune=finetune, gaps=gaps))
 
-    def update(self, X, y, *, error: Any = None):
+    def update(self, X, y, *, error: Any = None) -> "LogNormalRegressor":
         """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is."""
         level, of_level = _checked(X, y, error)
         warn_of_codes({"`y`": np.concatenate([np.exp(self._fitted().y_), _values(level)])})

@@ -10,12 +10,10 @@ from ..warn import warn
 
 MARKS = ("_FillValue", "missing_value")
 """Attributes that say which number stands for what is missing; decoding makes it NaN, and takes them away."""
-
 STORED = (-32768.0, -32767.0, 32767.0)
 """Numbers of 16 bits that files of packed values have for what is missing."""
 ENDLESS = (*(float(f"1e{power}") for power in range(20, 38)), 9.96921e36)
 """The same of values that are not packed."""
-
 LONG = 98.0
 """Beyond it a number of nines is told by how far it is from others; -9 only where no other is negative."""
 

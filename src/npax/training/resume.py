@@ -109,11 +109,7 @@ def _updates(optimizer):
                 found.append(f"{part.__module__} {part.__qualname__}")
             left += [content(cell) for cell in part.__closure__ or ()]
         elif isinstance(part, MethodType):
-            left += (
-                [part.__func__, *vars(part.__self__).values()]
-                if hasattr(part.__self__, "__dict__")
-                else [part.__func__]
-            )
+            left += [part.__func__, *getattr(part.__self__, "__dict__", {}).values()]
         elif isinstance(part, dict):
             left += part.values()
         elif isinstance(part, tuple | list):

@@ -41,7 +41,7 @@ def step(
         with_loss = optax.with_extra_args_support(optimizer)  # which some read, such as `reduce_on_plateau`
         updates, new_opt_state = with_loss.update(grads, opt_state, params, value=loss)
         new_params = optax.apply_updates(params, updates)
-    sound = jnp.isfinite(loss) & jnp.all(jnp.array([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+    sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
     new_params, new_opt_state = jax.tree.map(
         lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
     )
