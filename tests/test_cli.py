@@ -592,6 +592,23 @@ def test_names_of_regions_are_read_as_they_are_written(observations, weights, tm
         assert "strategy: exact (every place" in result.output
 
 
+def test_columns_that_are_not_used_are_copied_as_they_are_written(observations, weights, tmp_path):
+    table = pd.read_csv(observations).drop(columns="temp")
+    others = {"well": ["007", "NA", "12"], "year": [2001, 1999, 2000], "depth": [0.5, 1.25, 2.0]}
+    others |= {"rank": [1, None, 3], "level": [1.0, 2.0, 3.0], "open": [True, False, True]}
+    table = table.head(3).assign(**others)
+    table.to_csv(tmp_path / "places.csv", index=False)
+    same = ["year", "depth", "rank", "level", "open"]
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--no-views"]
+    for output in ("out.csv", "out.parquet", "out.nc"):
+        result = run("predict", *given, "--at", tmp_path / "places.csv", "-o", tmp_path / output)
+        assert result.exit_code == 0, result.output
+        path = tmp_path / output
+        found = as_table(read(path, lambda column: column.name == "well"))
+        assert found.well.tolist() == ["007", "NA", "12"]
+        pd.testing.assert_frame_equal(found[same], table[same], check_dtype=output != "out.nc")
+
+
 def test_views_are_those_of_the_library(observations, tmp_path):
     table = pd.read_csv(observations)
     given = [observations, "--x", "lon", "lat", "--y", "temp", "--at", observations, "-o", tmp_path / "out.csv"]

@@ -130,7 +130,7 @@ def test_other_fields_than_the_class_has_are_refused(saved):
     arrays, about = unpack(saved)
     del about["structure"]["fields"]["blocks"]
     saved.write_bytes(pack(arrays, about))
-    with pytest.raises(DamagedFile, match="another version of npax"):
+    with pytest.raises(DamagedFile, match="another version of it"):
         npax.load(saved)
 
 
@@ -170,21 +170,53 @@ def test_the_suffix_is_checked(saved):
         npax.save(saved.with_suffix(".pkl"), npax.load(saved))
 
 
-def test_parts_of_strangers_cannot_be_saved(saved, tmp_path):
-    class Stranger(npax.bias.AbstractBias):
-        def __call__(self, xq, xk):
-            return jnp.zeros((1, len(xq), len(xk)))
+class Stranger(npax.bias.AbstractBias):
+    slope: jax.Array
+    inner: eqx.Module | None = None
 
+    def __init__(self, slope, inner=None):
+        self.slope, self.inner = jnp.asarray(slope), inner
+
+    def __call__(self, xq, xk):
+        return self.slope * jnp.sum(xq[:, None] - xk, axis=-1)[None]
+
+
+def test_parts_of_strangers_come_back_to_those_who_name_their_classes(tmp_path):
     sizes = {"blocks": 1, "size": 16, "heads": 1, "head_size": 8, "hidden": 16}
-    model = untrained(lambda key: npax.TNPKR(1, 1, bias=Stranger(), **sizes, key=key))
-    with pytest.raises(
-        TypeError,
-        match=r"Cannot save `stack\.attention\.bias`: .*Stranger is not a part of npax or tinygp.*tree_serialise",
-    ):
-        npax.save(tmp_path / "stranger.safetensors", model)
-    assert not (tmp_path / "stranger.safetensors").exists()
-    with pytest.raises(TypeError, match=r"Cannot save `model`: .*Stranger is not"):
-        npax.save(tmp_path / "m.safetensors", Stranger())
+    bias = Stranger(-2.0, eqx.nn.Linear(2, 3, key=jr.key(1)))
+    model = untrained(lambda key: npax.TNPKR(1, 1, bias=bias, **sizes, key=key))
+    path = tmp_path / "stranger.safetensors"
+    npax.save(path, model)
+    assert same(npax.load(path, [Stranger]), model)
+    with pytest.raises(DamagedFile, match=r"asks for '.*Stranger', which is not .* `npax\.load\(path, \[Stranger\]\)`"):
+        npax.load(path)
+    for wrong in (Stranger, [bias], ["Stranger"]):
+        with pytest.raises(TypeError, match="`classes` must list classes of Equinox modules"):
+            inspect.unwrap(npax.load)(path, wrong)
+
+
+def test_functions_cannot_be_saved(tmp_path):
+    with pytest.raises(TypeError, match=r"Cannot save `inner\.fn`, a .*tree_serialise"):
+        npax.save(tmp_path / "m.safetensors", Stranger(1.0, eqx.nn.Lambda(jnp.tanh)))
+    assert not (tmp_path / "m.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"format": 1},
+        {"format": 1, "structure": {"module": "npax.models.cnp.CNP", "fields": 3}},
+        {"format": 1, "structure": {"array": "weights"}},
+        {"format": 1, "structure": {"module": 3, "fields": {}}},
+    ],
+)
+def test_descriptions_of_nothing_are_refused(about, tmp_path):
+    (tmp_path / "m.safetensors").write_bytes(pack({}, about))
+    with pytest.raises(DamagedFile, match=r"describes no model|Cannot read a part"):
+        npax.load(tmp_path / "m.safetensors")
+    (tmp_path / "m.safetensors").write_bytes(inspect.unwrap(pack)({}, [about]))
+    with pytest.raises(DamagedFile, match="not a file that npax wrote"):
+        load_card(tmp_path / "m.safetensors")
 
 
 def test_weights_that_lose_digits_are_told(tmp_path):

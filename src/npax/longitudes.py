@@ -12,10 +12,16 @@ def unwrapped(lon: np.ndarray) -> np.ndarray:
     if not len(known):
         return lon
     order = np.argsort(known % 360.0)
-    around = (known % 360.0)[order]
-    gaps = np.append(around[1:], around[0] + 360.0) - around
+    turned = (known % 360.0)[order]
+    gaps = np.append(turned[1:], turned[0] + 360.0) - turned
     widest = int(np.argmax(gaps))
     if 360.0 - gaps[widest] > np.ptp(known) - SHORTER:
         return lon
     first = known[order[(widest + 1) % len(known)]]
     return first + (lon - first) % 360.0
+
+
+def around(lon: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Longitudes in the frame of others: within half a turn of their middle."""
+    west = (others.min() + others.max()) / 2 - 180.0
+    return west + (lon - west) % 360.0

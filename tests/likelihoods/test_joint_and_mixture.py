@@ -231,6 +231,20 @@ def test_gradients_of_mixtures_are_finite_far_out():
     assert np.isfinite(jax.jit(jax.grad(log_prob))(np.zeros(3, np.float32))).all()
 
 
+def test_where_no_part_can_be_a_mixture_has_no_slope():
+    class Positive(dist.LogNormal):
+        def log_prob(self, value, intermediates=None):
+            return jnp.where(value > 0, super().log_prob(jnp.where(value > 0, value, 1.0)), -jnp.inf)
+
+    def log_prob(y):
+        return EqualMixture(Positive(jnp.zeros((3, 2)), 1.0)).log_prob(y)
+
+    y = jnp.array([-1.0, 1.0])
+    found, slope = jax.jit(lambda y: jax.jvp(log_prob, (y,), (jnp.ones(2),)))(y)
+    assert found[0] == -jnp.inf and np.isclose(found[1], scipy.stats.lognorm(1.0).logpdf(1.0))
+    assert np.allclose(slope, [0.0, -1.0])
+
+
 def test_values_are_broadcast_as_numpyro_does():
     found = EqualMixture(dist.Normal(*(jax.device_put(a.astype(np.float32)) for a in (LOC, SCALE))))
 

@@ -108,7 +108,8 @@ def test_dates_are_dates_on_the_axis(draw, ax):
         case "samples":
             plot.samples(ax, when, np.ones((2, 6)))
     rendered(ax.figure)
-    assert any("2020" in label.get_text() for label in ax.get_xticklabels())
+    written = [label.get_text() for label in (*ax.get_xticklabels(), ax.xaxis.get_offset_text())]
+    assert any("2020" in text for text in written) and "Mar" in written
 
 
 @pytest.mark.parametrize("calendar", ["noleap", "360_day"])
@@ -194,6 +195,42 @@ def test_two_panels(coords):
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
     dots = plot.scattered(x, x, x, x + 1, coords=coords)
     assert len(dots.axes) == 4 and [ax.get_xlabel() for ax in dots.axes[2:]] == ["mean", "standard deviation"]
+
+
+def test_flat_maps_have_no_empty_room_above_them():
+    x, y = np.linspace(0, 9, 10), np.linspace(0, 2, 3)
+    heights = {}
+    for height, grid in {"flat": (x, y), "square": (x, x)}.items():
+        values = np.ones((grid[1].size, grid[0].size))
+        figure = plot.mean_and_std(*grid, values, values, title="t")
+        figure.draw_without_rendering()
+        above = figure.get_figheight() * (1 - figure.axes[0].get_position().y1)
+        heights[height] = figure.get_figheight()
+        assert above < 0.8
+    assert heights["flat"] < 0.7 * heights["square"]
+
+
+@pytest.mark.parametrize("coords", ["planar", "isotropic", "latlon"])
+@pytest.mark.parametrize("degrees", [20, 350])
+def test_observations_are_dots_on_the_map_of_the_standard_deviation(degrees, coords):
+    lon, lat = np.arange(170.0, 170 + degrees, 5), np.arange(-10.0, 11, 5)
+    seen = np.array([175.0, 185.0, 188.0]), np.array([0.0, 1.0, 2.0])
+    written = (seen[0] - 360 if coords == "latlon" else seen[0], seen[1])
+    values = np.ones((lat.size, lon.size))
+    figure = plot.mean_and_std(lon, lat, values, values, coords=coords, observed=written)
+    (dots,) = [line for line in figure.axes[1].lines if line.get_marker() == "o"]
+    middle = (lon[0] + lon[-1]) / 2
+    expected = plot.equal_earth(*seen, middle) if coords == "latlon" and degrees > 180 else seen
+    np.testing.assert_allclose(dots.get_xydata(), np.transpose(expected))
+    assert not [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+
+
+def test_large_coordinates_are_written_in_full(ax):
+    plot.field(ax, np.linspace(4512000, 4518000, 5), np.linspace(5612000, 5613500, 4), np.ones((4, 5)))
+    ax.figure.draw_without_rendering()
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert "4514000" in labels and len(labels) < 7 and not ax.xaxis.get_offset_text().get_text()
 
 
 @pytest.mark.parametrize(("coords", "drawn"), [("latlon", [179, 181, 178]), ("planar", [179, -179, 178])])

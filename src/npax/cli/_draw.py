@@ -10,6 +10,9 @@ import pandas as pd
 from ..data import is_land
 from ..files import replaced
 
+MOST_DOTS = 5000
+"""Of more observations the places are not drawn: they would hide the map."""
+
 
 def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
     """**Raises** where a picture cannot be drawn, before the work is done."""
@@ -27,7 +30,8 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
     gridded = hasattr(prediction, "data_vars") and all(name in prediction[f"{y}_mean"].dims for name in x)
     if len(x) == 2 and gridded:
         seen = table[np.isfinite(table[y])]
-        return draw_grid(prediction, (x[0], x[1]), y, coords, path, (seen[x[0]], seen[x[1]]), name)
+        observed = (seen[x[0]], seen[x[1]])
+        return draw_grid(prediction, (x[0], x[1]), y, coords, path, observed, name, dots=len(seen) <= MOST_DOTS)
     from matplotlib.figure import Figure
 
     from ..plot import posterior, scattered
@@ -56,16 +60,26 @@ def _broadcast(prediction, name, y):
 
 
 def draw_grid(
-    prediction: Any, x: tuple[str, str], y: str, coords: str, path: Path, observed: tuple[Any, Any], name: str
+    prediction: Any,
+    x: tuple[str, str],
+    y: str,
+    coords: str,
+    path: Path,
+    observed: tuple[Any, Any],
+    name: str,
+    *,
+    dots: bool = False,
 ) -> None:
     """Mean and standard deviation on a grid, side by side; the first of the dimensions `x` goes across. `observed`:
-    where, `[n]` and `[n]`; if that is the ocean, land is drawn over the field. `name`: what `y` is of, in words."""
+    where, `[n]` and `[n]`, as `dots` too; if that is the ocean, land is drawn over the field. `name`: what `y` is of,
+    in words."""
     from ..plot import mean_and_std
 
     mean, std = (prediction[f"{y}_{part}"].transpose(x[1], x[0]).to_numpy() for part in ("mean", "std"))
     across, down = (places(prediction, axis) for axis in x)
     style = {"coords": coords, "title": name, "name": name, "units": _units(prediction, y), "axes": x}
     style["land"] = coords == "latlon" and _at_sea(*observed)
+    style["observed"] = observed if dots else None
     _save(mean_and_std(across, down, mean, std, **style), path)
 
 

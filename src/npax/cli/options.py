@@ -1,7 +1,7 @@
 """What the commands that read a table of observations ask for, and how they read it."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -122,13 +122,13 @@ def read_observed(path: Path, columns: Sequence[str], others: Sequence[str | Non
 
 
 def read_places(
-    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, texts: Sequence[str] = ()
+    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, of_names: Callable[[Any], bool]
 ) -> Any:
-    """The same of where to predict; `observations`: the file as it is, whose dates have a zone where these do; `texts`:
-    columns that are names."""
+    """The same of where to predict; `observations`: the file as it is, whose dates have a zone where these do;
+    `of_names`: which columns are names, as they are written."""
     from . import tables
 
-    wanted = tables.read(path, texts)
+    wanted = tables.read(path, of_names)
     target = tables.with_dates(wanted, dated)
     tables.check_columns(target, columns, path, dated=dated)
     tables.check_zones(observations, wanted, dated)

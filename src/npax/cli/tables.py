@@ -12,6 +12,7 @@ from ..data.tables import (
     check_there as check_there,
     checked_suffix as checked_suffix,
     ending as ending,
+    may_be_codes as may_be_codes,
     of_numbers as of_numbers,
     of_zones as of_zones,
     pd,
@@ -27,8 +28,13 @@ def as_grid(target: pd.DataFrame | xr.Dataset, x: Sequence[str]) -> xr.Dataset:
     """The coordinates of a table along one dimension, `row`, and its other columns with them; a dataset as it is."""
     if not isinstance(target, pd.DataFrame):
         return target
-    points = target.rename_axis("row").to_xarray()
+    points = as_rows(target)
     return points.set_coords([name for name in points.data_vars if name not in x])
+
+
+def as_rows(table: pd.DataFrame) -> xr.Dataset:
+    """A table along one dimension, `row`."""
+    return table.infer_objects().rename_axis("row").to_xarray()
 
 
 def with_floats(table: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -90,7 +96,7 @@ def of_regions(found: pd.DataFrame | xr.Dataset, by: Sequence[str]) -> pd.DataFr
 
 def _write(prediction, path):
     if ending(path) in (".nc", ".zarr"):
-        gridded = prediction if isinstance(prediction, xr.Dataset) else prediction.rename_axis("row").to_xarray()
+        gridded = prediction if isinstance(prediction, xr.Dataset) else as_rows(prediction)
         if ending(path) == ".nc":
             try:
                 gridded.to_netcdf(path, encoding={name: {"zlib": True} for name in gridded.data_vars})

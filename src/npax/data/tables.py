@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,9 @@ def checked_suffix(path: Path) -> Path:
     return path
 
 
-def read(path: Path, texts: Collection[str] = ()) -> pd.DataFrame | xr.Dataset:
-    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. `texts`:
-    columns of a CSV that are names, as they are written: NA is Namibia there, and 01001 a code."""
+def read(path: Path, of_names: Callable[[pd.Series], bool] = lambda column: False) -> pd.DataFrame | xr.Dataset:
+    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. `of_names`:
+    which columns of a CSV are names, as they are written: NA is Namibia there, and 01001 a code."""
     checked_suffix(path)
     kind = ending(path)
     if not (path.is_dir() if kind == ".zarr" else path.is_file()):
@@ -42,7 +42,7 @@ def read(path: Path, texts: Collection[str] = ()) -> pd.DataFrame | xr.Dataset:
     if kind in (".nc", ".zarr"):
         return read_grid(path)
     try:
-        return _read_csv(path, texts) if kind == ".csv" else _with_levels(pd.read_parquet(path))
+        return _read_csv(path, of_names) if kind == ".csv" else _with_levels(pd.read_parquet(path))
     except UnicodeDecodeError as error:
         remedy = '`pandas.read_csv(path, encoding="latin-1").to_csv(path, index=False)`'
         raise ValueError(f"'{path}' is not written in UTF-8 ({error}). Write it anew: {remedy}.") from error
@@ -50,7 +50,7 @@ def read(path: Path, texts: Collection[str] = ()) -> pd.DataFrame | xr.Dataset:
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
 
-def _read_csv(path, texts):
+def _read_csv(path, of_names):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
     above, names, row = _first_lines(path)
     _refuse_other_marks(names, row)
@@ -62,27 +62,34 @@ def _read_csv(path, texts):
             file.readline()
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            table = pd.read_csv(file, index_col=False, skipinitialspace=True)
+            table = pd.read_csv(file, index_col=False, skipinitialspace=True).rename(columns=str.strip)
         except pd.errors.ParserWarning as warning:
             raise ValueError(
                 "its rows have more values than its first line has names. Name every column, that of row names too."
             ) from warning
-    if written := [name for name in table if str(name).strip() in texts]:
+    if written := [name for name in table if of_names(table[name])]:
         table = table.assign(**_as_written(path, written, above))
-    return table.rename(columns=str.strip)
+    return table
+
+
+def may_be_codes(column: pd.Series) -> bool:
+    """Whether what was read may have been written otherwise: 007 as 7, or as 7.0 beside an empty cell; NA as none."""
+    return column.dtype.kind in "iO" or (column.dtype.kind == "f" and bool((column.dropna() % 1 == 0).all()))
 
 
 def _as_written(path, names, above):
-    rules: dict[str, Any] = {"skiprows": above, "usecols": names, "index_col": False, "skipinitialspace": True}
-    texts = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **rules)
-    return {name: _whole(texts[name].str.strip()) for name in names}
+    rules: dict[str, Any] = {"skiprows": above, "index_col": False, "skipinitialspace": True}
+    rules["usecols"] = lambda name: name.strip() in names
+    texts = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **rules).rename(columns=str.strip)
+    return {name: _as_numbers(texts[name].str.strip()) for name in names}
 
 
-def _whole(texts):
-    """As whole numbers, where all that is written is written as these are; 01 is a code."""
+def _as_numbers(texts):
+    """As numbers, where all that is written is written as these are; 01 is a code. Of those that are missing beside
+    whole ones nothing is made, and none becomes a fraction."""
     written = texts[texts != ""]
     numbers: Any = pd.to_numeric(written, errors="coerce")
-    if not len(written) or numbers.dtype.kind != "i" or not (numbers.astype(str) == written).all():
+    if not len(written) or numbers.dtype.kind not in "if" or not (numbers.astype(str) == written).all():
         return texts
     return numbers if len(written) == len(texts) else numbers.astype(object).reindex(texts.index)
 

@@ -44,7 +44,9 @@ class EqualMixture(dist.Distribution):
     def log_prob(self, value, intermediates=None):
         each = jnp.asarray(self.parts.log_prob(self._beside(value)))
         axis = -1 - len(self.batch_shape)
-        return jax.nn.logsumexp(each, axis=axis) - jnp.log(float(each.shape[axis]))
+        possible = jnp.any(each != -jnp.inf, axis=axis, keepdims=True)  # elsewhere the gradient is NaN, if not zero
+        total = jax.nn.logsumexp(jnp.where(possible, each, 0.0), axis=axis)
+        return jnp.where(jnp.squeeze(possible, axis), total, -jnp.inf) - jnp.log(float(each.shape[axis]))
 
     def sample(self, key: Any, sample_shape=()):
         of_part, of_value = jr.split(key)

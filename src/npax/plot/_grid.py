@@ -1,7 +1,7 @@
 import datetime
 
 import numpy as np
-from matplotlib.dates import date2num
+from matplotlib.dates import ConciseDateFormatter, date2num
 
 from ..arrays import floats
 from ..longitudes import unwrapped
@@ -72,6 +72,7 @@ def mark_dates(axis, a):
     """Has an axis of matplotlib read the days of `along` as dates, where `a` were some."""
     if of_dates(a):
         axis.axis_date()
+        axis.set_major_formatter(ConciseDateFormatter(axis.get_major_locator()))
 
 
 def refuse_negative(std):

@@ -1,6 +1,9 @@
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PathCollection, QuadMesh
+from matplotlib.ticker import AutoLocator, MaxNLocator, ScalarFormatter, StrMethodFormatter
 from numpy.typing import ArrayLike
 
 from ..arrays import floats
@@ -68,10 +71,19 @@ def points(
 def _lay_out(ax, coords, across, down):
     if coords not in ("planar", "isotropic", "latlon"):
         raise ValueError(f"`coords` must be 'planar', 'isotropic' or 'latlon', got {coords!r}.")
+    ax.set_aspect(proportions(coords, across, down))
     if coords == "latlon":
-        ax.set_aspect(1 / max(np.cos(np.deg2rad(np.mean(down))), 0.1))
         rings = [ring + np.array([turn, 0.0]) for ring in land() for turn in (-360.0, 0.0, 360.0)]
         ax.add_collection(LineCollection(rings, colors="0.2", linewidths=0.6), autolim=False)
-    else:
-        ax.set_aspect("equal" if coords == "isotropic" or 0.2 < np.ptp(across) / np.ptp(down) < 5 else "auto")
+    for axis, places in ((ax.xaxis, across), (ax.yaxis, down)):
+        if isinstance(axis.get_major_formatter(), ScalarFormatter):  # numbers, not dates
+            axis.set_major_formatter(StrMethodFormatter("{x:.10g}"))
+            axis.set_major_locator(AutoLocator() if np.abs(places).max() < 1e5 else MaxNLocator(4))
     ax.set(xlim=across, ylim=down)
+
+
+def proportions(coords: str, across: np.ndarray | tuple, down: np.ndarray | tuple) -> Any:
+    """How long a unit of `y` is in the picture, in those of `x`, for the range of both; or "auto", as there is room."""
+    if coords == "latlon":
+        return 1 / max(np.cos(np.deg2rad(np.mean(down))), 0.1)
+    return 1.0 if coords == "isotropic" or 0.2 < np.ptp(across) / max(np.ptp(down), 1e-300) < 5 else "auto"

@@ -3,9 +3,10 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ..arrays import floats
-from ..longitudes import unwrapped
-from ._grid import refuse_negative
-from .field import field, points
+from ..longitudes import around, unwrapped
+from ._grid import along, refuse_negative
+from .equal_earth import equal_earth
+from .field import field, points, proportions
 from .world import world
 
 MAPS = ("RdYlBu_r", "magma_r")
@@ -24,6 +25,7 @@ def mean_and_std(
     units: str = "",
     axes: tuple[str, str] = ("x", "y"),
     land: bool = True,
+    observed: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Figure:
     """Two maps side by side, a prediction and its standard deviation: a matplotlib `Figure`, with no window of its own.
 
@@ -32,9 +34,11 @@ def mean_and_std(
 
     **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells (longitude, latitude); `mean`, `std [ny nx]`, NaN: no
     value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane. `land`: of a
-    map of the whole earth, draw it over the field, or its coasts alone.
+    map of the whole earth, draw it over the field, or its coasts alone. `observed`: where, a pair `[n]` and `[n]`; dots
+    on the map of the standard deviation, by which one sees why it is small.
     """
     globe = coords == "latlon" and np.ptp(unwrapped(floats(x))) > 180
+    size = (13.0, 4.3) if globe else _size(along(x), along(y), coords)
 
     def draw(ax, values, cmap):
         if globe:
@@ -42,7 +46,10 @@ def mean_and_std(
         ax.set(xlabel=axes[0], ylabel=axes[1])
         return field(ax, x, y, values, coords=coords, cmap=cmap)
 
-    return _two_panels(draw, mean, std, (13, 4.3) if globe else (12, 5.2), title, name, units)
+    figure = _two_panels(draw, mean, std, size, title, name, units)
+    if observed is not None:
+        _dots(figure.axes[1], along(x), observed, coords, globe)
+    return figure
 
 
 def scattered(
@@ -67,7 +74,30 @@ def scattered(
         ax.set(xlabel=axes[0], ylabel=axes[1])
         return points(ax, x, y, values, coords=coords, cmap=cmap)
 
-    return _two_panels(draw, mean, std, (12, 5.2), title, name, units)
+    return _two_panels(draw, mean, std, _size(along(x), along(y), coords), title, name, units)
+
+
+def _size(x, y, coords):
+    """In inches, of two maps side by side: flat ones leave no empty room above them."""
+    x = unwrapped(x) if coords == "latlon" else x
+    shape = proportions(coords, (np.nanmin(x), np.nanmax(x)), (np.nanmin(y), np.nanmax(y)))
+    height = 3.5 if shape == "auto" else 5.0 * float(shape) * np.ptp(y) / max(np.ptp(x), 1e-9)
+    return 12.0, float(np.clip(height + 1.7, 3.2, 5.2))
+
+
+def _dots(ax, x, observed, coords, globe):
+    across, down = (along(a) for a in observed)
+    if across.shape != down.shape or across.ndim != 1:
+        raise ValueError(f"`observed` must be a pair of one length, 1-D; got {across.shape} and {down.shape}.")
+    if coords == "latlon":
+        x = unwrapped(x)
+        across = around(across, x)
+    if globe:
+        across, down = equal_earth(across, down, (x.min() + x.max()) / 2)
+    size = np.clip(60 / max(len(across), 1) ** 0.5, 1.5, 5)
+    limits = ax.get_xlim(), ax.get_ylim()
+    ax.plot(across, down, "o", color="#1f6fb4", markersize=size, markeredgecolor="white", markeredgewidth=0.15 * size)
+    ax.set(xlim=limits[0], ylim=limits[1])
 
 
 def _two_panels(draw, mean, std, size, title, name, units):

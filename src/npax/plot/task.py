@@ -5,7 +5,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike
 
 from ..arrays import floats
-from ..longitudes import unwrapped
+from ..longitudes import around, unwrapped
 from ._grid import checked_axes, robust_limits
 from .field import field, points
 from .panels import MAPS
@@ -38,9 +38,7 @@ def task_panels(
     limits = (float(low), float(high))
     across = xc[:, 0] if len(xc) else xc
     if coords == "latlon":  # in the frame of the grid
-        grid = unwrapped(floats(x))
-        west = (grid.min() + grid.max()) / 2 - 180
-        across = west + (across - west) % 360
+        across = around(across, unwrapped(floats(x)))
     if len(xc):
         points(axes[0], across, xc[:, 1], yc.ravel(), coords=coords, cmap=MAPS[0], limits=limits)
     field(axes[1], x, y, std, coords=coords, cmap=MAPS[1])

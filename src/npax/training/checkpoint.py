@@ -62,11 +62,14 @@ def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         foreign = json.loads(metadata.get("dtypes", "{}"))
         arrays |= {name: arrays[name].view(jnp.dtype(dtype)) for name, dtype in foreign.items()}
         text, checksum = metadata["about"], metadata["sha256"]
+        about = json.loads(text)
+        if not isinstance(about, dict):
+            raise TypeError(f"its description is {text[:100]}")
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise DamagedFile(f"{path} is damaged or not a file that npax wrote: {error}") from error
     if checksum != _digest(arrays) or metadata.get("about_sha256", _digest_text(text)) != _digest_text(text):
         raise DamagedFile(f"{path} is damaged: its content does not match its checksum.")
-    return arrays, json.loads(text)
+    return arrays, about
 
 
 def _digest(arrays):
