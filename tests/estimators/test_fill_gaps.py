@@ -48,7 +48,11 @@ def test_names_units_and_coordinates_are_kept(field, model):
     filled = npax.fill_gaps(field, model=model)
     assert all(filled[name].equals(field[name]) for name in ("time", "lat", "lon", "height"))
     assert filled.sst_mean.attrs == {"units": "K", "long_name": "predicted mean of sea surface temperature"}
-    assert filled.sst_std.attrs == {"units": "K", "long_name": "standard deviation of sea surface temperature"}
+    assert filled.sst_std.attrs == {
+        "units": "K",
+        "long_name": "standard deviation of sea surface temperature",
+        "comment": "of a new observation",
+    }
     unnamed = npax.fill_gaps(xr.DataArray(field.to_numpy()[0]), model=model)
     assert set(unnamed.data_vars) == {"y_mean", "y_std"}
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import untrained
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 from sklearn.base import clone
 from sklearn.utils import estimator_checks
 
@@ -49,7 +49,7 @@ def test_the_logarithm_is_predicted(hearing):
         assert np.allclose(reg.exceedance(T, 1.5, include_noise=noise), law.sf(1.5))
         samples = level.sample_y(T, 4, 3, include_noise=noise)
         assert np.allclose(reg.sample_y(T, 4, 3, include_noise=noise), np.exp(samples))
-    assert np.array_equal(reg.exceedance(T, 1.5), reg.exceedance(T, 1.5, include_noise=False))
+    assert np.array_equal(reg.exceedance(T, [1.5])[:, 0], reg.exceedance(T, 1.5))
 
 
 @pytest.mark.parametrize("unit", [1e-200, 1e-3, 1e200])
@@ -130,6 +130,13 @@ def test_the_crps_is_its_integral(y, mean, std):
         integrate.quad(lambda x: (law.cdf(x) - (x >= y)) ** 2, *pair, limit=500)[0] for pair in itertools.pairwise(ends)
     ]
     assert np.isclose(metrics.crps_lognormal([y], [mean], [std]), sum(parts), rtol=1e-5)
+
+
+def test_the_crps_of_a_mean_beyond_all_numbers_is_one():
+    """At the median the half above it and the spread are all there is: both by the scaled error function."""
+    found = metrics.crps_lognormal([1.0], [0.0], [40.0])
+    assert np.isclose(np.log(found), 40**2 / 4 + np.log(special.erfcx(20.0)))
+    assert metrics.crps_lognormal([1.0], [0.0], [80.0]) == np.inf
 
 
 def test_what_has_no_logarithm_is_refused(hearing):

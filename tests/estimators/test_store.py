@@ -215,7 +215,8 @@ def test_attributes_of_netcdf(small, tmp_path):
         found = dict(out["temp_mean"].attrs)
         assert np.array_equal(found.pop("flag_values"), given["flag_values"])
         assert found == {"units": "K", "flag": -5, "long_name": "predicted mean of temp", "strategy": "exact"}
-        assert out["temp_std"].attrs == {"units": "K", "long_name": "standard deviation of temp"}
+        about = {"units": "K", "long_name": "standard deviation of temp", "comment": "of a new observation"}
+        assert out["temp_std"].attrs == about
 
 
 def test_one_process_at_a_time_fills_a_store(small, whole, tmp_path):

@@ -83,9 +83,13 @@ def test_several_variables_have_theirs_each(villages, hearing):
         "units": "degC",
         "long_name": "0.025 quantile of temperature",
         "quantile": 0.025,
+        "comment": "of a new observation",
     }
     of_more = {"units": "1", "long_name": "probability that temperature is above 0.3", "threshold": 0.3}
-    assert found["temp_above_0.3"].attrs == of_more
+    assert found["temp_above_0.3"].attrs == {**of_more, "comment": "of a new observation"}
+    found = interpolate(data, {"lat": LAT, "lon": LON}, hearing, y="temp", include_noise=False)
+    assert {found[f"temp{name}"].attrs["comment"] for name in NAMES[1:]} == {"of the noiseless function"}
+    assert "comment" not in found.temp_mean.attrs
 
 
 def test_the_estimator_tells_how_likely_more_is(villages, hearing):
@@ -94,10 +98,11 @@ def test_the_estimator_tells_how_likely_more_is(villages, hearing):
     for noise in (True, False):
         law = stats.norm(*reg.predict(places, return_std=True, include_noise=noise))
         assert np.allclose(reg.exceedance(places, 0.1, include_noise=noise), law.sf(0.1))
-    assert np.array_equal(reg.exceedance(places, 0.1), reg.exceedance(places, 0.1, include_noise=False))
-    for wrong in ([0.1, 0.2], np.nan, True, "0.1"):
-        with pytest.raises(ValueError, match="`threshold` must be one number, got"):
-            inspect.unwrap(type(reg).exceedance)(reg, places, wrong)
+    assert np.array_equal(reg.exceedance(places, 0.1), reg.exceedance(places, 0.1, include_noise=True))
+    assert np.array_equal(reg.exceedance(places, [0.1]), reg.exceedance(places, 0.1)[:, None])
+    for wrong in ([[0.1, 0.2]], np.nan, True, "0.1"):
+        with pytest.raises(ValueError, match="`threshold` must be a number or a list of numbers, all finite; got"):
+            reg.exceedance(places, wrong)
 
 
 @pytest.mark.parametrize("columns", ["temp", ["temp", "salt"]])

@@ -12,7 +12,7 @@ from ..training import AbstractGaps
 from .by_name import ByName, Names, link_of, listed, numbers_of, of_levels, refuse_twice
 from .grid import flat, require, xarray
 from .missing import refuse_undecoded
-from .summary import Summary
+from .summary import NOISELESS, Summary
 from .table import with_levels
 
 if TYPE_CHECKING:
@@ -54,10 +54,9 @@ def average(
                  counts=npax.counts.Binomial(), exposure="tested", coords="latlon")
     ```
 
-    As a map's errors at near places are alike, an average is less certain than its cells are if their errors are taken
-    for independent, and more than each of them (95 % intervals hold 89 to 94 %, of average rates of counts 86 to 89 %;
-    `benchmarks/averages.py`): see `NeuralProcessRegressor.predict_average`, which gives covariances
-    of regions, too.
+    As a map's errors at near places are alike, an average is less certain than independent errors of its cells would
+    make it, but more certain than any single cell. 95 % intervals cover 89 to 94 %, of average rates of counts 86 to
+    89 % (`benchmarks/averages.py`). `NeuralProcessRegressor.predict_average` gives covariances of regions, too.
 
     **Arguments:**
 
@@ -88,7 +87,7 @@ def average(
     by = _names(by, "by")
     names = Names.of(observations, x, y, covariates, error, exposure)
     link = link_of(counts, lognormal)
-    summary = Summary.of(link, quantiles, above)
+    summary = Summary.of(link, quantiles, above, f"the average of {NOISELESS}")
     given = ByName.of(observations, target, names, link=link, coords=coords, finetune=finetune, gaps=gaps, **options)
     summary.refuse_taken(by, names.ys, "by")
     of = _of_rows if given.grid is None else _of_cells

@@ -20,8 +20,8 @@ from ..warn import warn
 from . import linked
 from .dates import refuse_dates_in
 from .missing import unmasked
-from .moments import above
-from .options import one_number, seed_of
+from .moments import exceedance
+from .options import seed_of
 from .sklearn import NeuralProcessRegressor
 from .text import refuse_text
 
@@ -46,7 +46,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     reg.fit(villages, positive, exposure=tested)
     prevalence, std = reg.predict(grid, return_std=True)
     low, high = reg.predict_quantiles(grid, [0.025, 0.975]).T
-    above = reg.exceedance(grid, 0.2)  # the probability that a fifth or more are positive
+    above = reg.exceedance(grid, 0.2, include_noise=False)  # the probability that more than a fifth are positive
     low, high = reg.predict_average_quantiles(grid, [0.025, 0.975], people)  # of all who live there
     ```
 
@@ -89,7 +89,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         return tags
 
     def fit(self, X, y, *, exposure: Any = 1.0) -> "CountRegressor":
-        """Linearises the counts, in 3 to 15 rounds of a fit and a prediction of the regressor in one view.
+        """Linearises the counts, in rounds of a fit and a prediction of the regressor in one view: usually 3 to 8, at
+        most 30.
 
         **Arguments:** `exposure`: what the counts are of: people, years, expected cases; or how many were tested.
 
@@ -145,13 +146,13 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         """Quantiles of the rate at probabilities `q`: `[n]`, then the shape of `q`."""
         return self._counts.rate(self._fitted().predict_quantiles(X, q, include_noise))
 
-    def exceedance(self, X, rate: float, include_noise=False) -> np.ndarray:
-        """The probability that the rate is above a given one, `[n]`; of the smooth rate unless told otherwise."""
-        level = self._counts.level(one_number(rate=rate))
-        mean, std = self._levels(X, include_noise)
-        return above(mean, std, level)
+    def exceedance(self, X, threshold, include_noise=True) -> np.ndarray:
+        """The probability that the rate is above one threshold or several: `[n]`, then the shape of `threshold`. Of a
+        single further place; `include_noise=False` is that of the smooth rate, which maps of exceedance usually
+        show."""
+        return exceedance(*self._levels(X, include_noise), threshold, self._counts)
 
-    def sample_y(self, X, n_samples=1, random_state=0, exposure: Any = 1.0, include_noise=True) -> np.ndarray:
+    def sample_y(self, X, n_samples=1, random_state=0, include_noise=True, *, exposure: Any = 1.0) -> np.ndarray:
         """Counts of an `exposure`, drawn jointly: `[n n_samples]`.
 
         Their levels are `regressor_.sample_y(...)`, whose cost and pitfalls are those of
@@ -165,7 +166,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         each = np.broadcast_to(each[:, None], levels.shape)
         return self._counts.draw(rng, each, self._counts.rate(levels))
 
-    def score(self, X, y, sample_weight=None, exposure: Any = None) -> float:
+    def score(self, X, y, sample_weight=None, *, exposure: Any = None) -> float:
         """The coefficient of determination of expected counts: of `exposure` times the rate. `exposure` is left out
         where it was in `fit`.
 
@@ -184,7 +185,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         rate, _ = self._counts.moments(*self._fitted()._new_at(X))
         return float(r2_score(y, exposure * rate, sample_weight=sample_weight))
 
-    def score_report(self, X, y, exposure: Any = None) -> dict[str, float]:
+    def score_report(self, X, y, *, exposure: Any = None) -> dict[str, float]:
         """`rmse mae nll crps coverage interval` of counts (`npax.counts.score_report`). `exposure` is left out where it
         was in `fit`."""
         check_is_fitted(self)

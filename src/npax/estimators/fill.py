@@ -23,7 +23,7 @@ from .grid import MAPPING, OF_CELLS, require, xarray
 from .likelihood import warn_of_noise
 from .missing import refuse_marks, refuse_undecoded, warn_of_codes
 from .scale import warn_of_no_scale
-from .summary import Summary
+from .summary import NEW, NOISELESS, Summary
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -160,7 +160,7 @@ def fill_gaps(
         )
     if field.chunks and not lazy:
         mean, std = mean.chunk(), std.chunk()
-    about = Summary().variables([name], {name: attrs})
+    about = Summary(of_what=NEW if include_noise else NOISELESS).variables([name], {name: attrs})
     found: dict[Any, Any] = {}
     for part, (of, own) in zip((mean, std), about, strict=True):
         found[of], part.attrs = part, own

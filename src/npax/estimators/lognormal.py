@@ -16,8 +16,7 @@ from . import linked
 from .dates import refuse_dates_in
 from .known_errors import like
 from .missing import unmasked, warn_of_codes
-from .moments import above
-from .options import one_number
+from .moments import exceedance
 from .sklearn import NeuralProcessRegressor
 from .text import refuse_text
 
@@ -118,12 +117,10 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
         """Quantiles at probabilities `q`: `[n]`, then the shape of `q`."""
         return LOG.rate(self._fitted().predict_quantiles(X, q, include_noise))
 
-    def exceedance(self, X, threshold: float, include_noise=False) -> np.ndarray:
-        """The probability that the value is above a threshold, `[n]`; of the noiseless function unless told
-        otherwise."""
-        level = LOG.level(one_number(threshold=threshold))
-        mean, std = self._levels(X, include_noise)
-        return above(mean, std, level)
+    def exceedance(self, X, threshold, include_noise=True) -> np.ndarray:
+        """The probability that the value is above one threshold or several: `[n]`, then the shape of `threshold`. Of a
+        new observation; `include_noise=False` is that of the noiseless function."""
+        return exceedance(*self._levels(X, include_noise), threshold, LOG)
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`, `[n n_samples]`: as `NeuralProcessRegressor.sample_y`."""

@@ -9,7 +9,9 @@ from scipy.special import ndtr
 from sklearn.utils import check_array
 
 from ..inference import Predictor
+from ..links import Link
 from .grid import points
+from .options import thresholds
 
 
 def moments_at(predictor: Predictor, places: np.ndarray, include_noise: bool) -> np.ndarray:
@@ -74,6 +76,16 @@ def complete(places: np.ndarray) -> np.ndarray:
     return places[~np.isnan(places).any(axis=1)]
 
 
-def above(mean: np.ndarray, std: np.ndarray, threshold: float) -> np.ndarray:
+def exceedance(mean: np.ndarray, std: np.ndarray, threshold: Any, link: Link | None = None) -> np.ndarray:
+    """The probability that a value is above one threshold or several, of the shape of `mean`, then that of `threshold`.
+    `mean` and `std` are those of the value, or of its level. **Raises** `ValueError` for what is no threshold."""
+    levels = thresholds(threshold, "threshold")
+    if link is not None:
+        levels = np.array([link.level(value) for value in levels])
+    told = above(mean[..., None], std[..., None], levels)
+    return told if np.ndim(threshold) else told[..., 0]
+
+
+def above(mean: np.ndarray, std: np.ndarray, threshold: Any) -> np.ndarray:
     """The probability that what is normal is above a threshold."""
     return ndtr((mean - threshold) / np.maximum(std, np.finfo(float).tiny))

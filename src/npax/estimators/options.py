@@ -1,7 +1,5 @@
 """What estimators are asked: models, seeds, probabilities."""
 
-import math
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -29,14 +27,6 @@ def thresholds(given: Any, name: str) -> np.ndarray:
     if levels.ndim > 1 or (levels.size and levels.dtype.kind not in "iuf") or not np.isfinite(levels).all():
         raise ValueError(f"`{name}` must be a number or a list of numbers, all finite; got {given}.")
     return levels
-
-
-def one_number(**argument: Any) -> float:
-    """**Raises** `ValueError` where the argument is none, or not finite."""
-    ((name, value),) = argument.items()
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-        raise ValueError(f"`{name}` must be one number, got {value!r}: ask for several one by one.")
-    return float(value)
 
 
 def refuse_both(return_std: bool, return_cov: bool) -> None:

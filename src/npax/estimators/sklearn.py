@@ -39,9 +39,9 @@ from .finetuned import better
 from .known_errors import joined, like
 from .likelihood import refuse_impossible, warn_of_noise
 from .missing import finite_rows, refuse_missing, unmasked, warn_of_codes
-from .moments import above
+from .moments import exceedance
 from .observed import Observed
-from .options import model_of, one_number, probabilities, refuse_both, seed_of
+from .options import model_of, probabilities, refuse_both, seed_of
 from .regions import Regions
 from .scale import warn_of_no_scale
 from .text import refuse_text
@@ -306,11 +306,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         quantiles = mean[..., None] + std[..., None] * ndtri(levels)
         return self._like_y(quantiles if np.ndim(q) else quantiles[..., 0])
 
-    def exceedance(self, X, threshold: float, include_noise=False) -> np.ndarray:
-        """The probability that the value is above a threshold, of the shape of `y`; of the noiseless function, unless
-        told otherwise, from the normal distribution of `predict_quantiles`."""
-        mean, std = self.predict(X, return_std=True, include_noise=include_noise)
-        return above(mean, std, one_number(threshold=threshold))
+    def exceedance(self, X, threshold, include_noise=True) -> np.ndarray:
+        """The probability that the value is above one threshold or several: shape of `y` for the rows of `X`, then that
+        of `threshold`. From the normal distribution of `predict_quantiles`: of a new observation; `include_noise=False`
+        is that of the noiseless function, which maps of exceedance usually show."""
+        return exceedance(*self.predict(X, return_std=True, include_noise=include_noise), threshold)
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method.

@@ -14,24 +14,28 @@ from .grid import MAPPING, STORAGE
 from .moments import above
 from .options import probabilities, thresholds
 
+NEW, NOISELESS = "a new observation", "the noiseless function"
+
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
     """`link`: by which predictions of levels are told as values, such as rates; None where they are of these already.
-    `quantiles`: probabilities; `above`: thresholds."""
+    `quantiles`: probabilities; `above`: thresholds; `of_what`: in words, what their distribution is of."""
 
     link: Link | None = None
     quantiles: tuple[float, ...] = ()
     above: tuple[float, ...] = ()
+    of_what: str = ""
 
     @classmethod
-    def of(cls, link: Link | None, quantiles: Any, above: Any) -> Summary:
+    def of(cls, link: Link | None, quantiles: Any, above: Any, of_what: str = "") -> Summary:
         """**Raises** `ValueError` for what are no probabilities, or no thresholds of such values, and for one that is
         given twice."""
         asked = cls(
             link,
             tuple(map(_as_written, probabilities(quantiles, "quantiles"))),
             tuple(map(_as_written, thresholds(above, "above"))),
+            of_what,
         )
         for name, each in (("quantiles", asked.quantiles), ("above", asked.above)):
             if len(set(each)) < len(each):
@@ -62,6 +66,8 @@ class Summary:
             for y in ys:
                 given = attributes.get(y, {})
                 about = {"long_name": words.format(given.get("long_name", y)), **(of_mean if kind == "mean" else own)}
+                if self.of_what and kind != "mean":
+                    about["comment"] = f"of {self.of_what}"
                 yield f"{y}_{kind}", {**_kept(given, kind), **about}
 
     def beside(self, table: Any, ys: Sequence[Hashable], columns: np.ndarray) -> Any:

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from ._check import check_order, checked, numbers
 
@@ -35,8 +35,10 @@ def crps_lognormal(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     """
     y, mean, std = checked(y=y, mean=mean, std=std, positive=("y", "std"))
     z = (np.log(y) - mean) / std
-    expected = np.exp(mean + np.square(std) / 2)
-    return float(np.mean(y * (2 * ndtr(z) - 1) - 2 * expected * (ndtr(z - std) - ndtr(-std / np.sqrt(2)))))
+    top = mean + np.square(std) / 2  # the mean of a wide distribution may be beyond all numbers where the score is not
+    with np.errstate(over="ignore"):
+        below, spread = (np.exp(top + log_ndtr(a)) for a in (z - std, -std / np.sqrt(2)))
+    return float(np.mean(y * (2 * ndtr(z) - 1) - 2 * (below - spread)))
 
 
 def crps_samples(y: ArrayLike, samples: ArrayLike) -> float:
