@@ -432,6 +432,20 @@ def test_masks_are_of_true_and_false(attend, getkey):
         inspect.unwrap(attend)(q, k, v, mask=jnp.array([1, 0, 2, 1, 1]))
 
 
+@pytest.mark.parametrize("double", range(6))
+def test_operands_of_two_precisions_are_brought_to_one(double, getkey):
+    """Where promotion is allowed: of the queries' precision, as of operands that all have theirs."""
+    operands, mask, weight = draw(getkey(), 20, 35, BIASES["geometric"](getkey()))
+    out, grads = value_and_gradients(scan, operands, mask, weight)
+    with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
+        mixed = [*operands]
+        mixed[double] = jax.tree.map(lambda a: a.astype(jnp.float64), mixed[double])
+        found, slopes = value_and_gradients(scan, tuple(mixed), mask, weight)
+        assert found.dtype == mixed[0].dtype and np.allclose(found, out, atol=1e-5)
+        for a, b, own in zip(*map(jax.tree.leaves, (slopes, grads, tuple(mixed))), strict=True):
+            assert a.dtype == own.dtype and np.allclose(a, b, atol=1e-3)
+
+
 def test_bad_arguments_are_named(getkey):
     (q, k, v, _, xq, _), _, _ = draw(getkey(), 3, 4)
     with pytest.raises(ValueError, match="`block` must be a whole number, at least 1; got 0"):
@@ -439,6 +453,9 @@ def test_bad_arguments_are_named(getkey):
     for attend in map(inspect.unwrap, (npax.dense_attention, npax.scan_attention, npax.fused_attention)):
         with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
             attend(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)
+        for short in ({"xq": xq[:2], "xk": k[0, :, :DX]}, {"xq": xq, "xk": k[0, :1, :DX]}):
+            with pytest.raises(ValueError, match="`xq` and `xk` must have a row for each of the 3 queries and 4 keys"):
+                attend(q, k, v, bias=BIASES["geometric"](getkey()), **short)
         with pytest.raises(ValueError, match=r"must have the shapes \[heads, nq, d\]"):
             attend(q, k, v[:, :2])
         with pytest.raises(ValueError, match=r"`mask` must have the shape \[4\], one for each key; got \[3\]"):

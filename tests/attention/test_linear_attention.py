@@ -101,6 +101,8 @@ def test_random_features_have_the_lengths_of_gaussians_and_are_orthogonal():
         assert np.abs(gram - np.diag(np.diag(gram))).max() < 1e-4
     again = npax.FavorAttention(16, features=160, key=jr.key(0)).redraw(jr.key(1)).projection
     assert not np.allclose(again, projection)
+    short = jax.tree.map(lambda a: a.astype(jnp.bfloat16), npax.FavorAttention(16, key=jr.key(0)))
+    assert short.redraw(jr.key(1)).projection.dtype == jnp.bfloat16
 
 
 def test_random_features_of_a_stack_are_drawn_anew_block_by_block():

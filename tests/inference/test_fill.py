@@ -116,6 +116,28 @@ def test_what_is_no_picture_is_refused(model, shape):
         fill(pictures, np.zeros(shape))
 
 
+def test_infinity_is_no_gap(model):
+    with pytest.raises(ValueError, match="`y` holds infinity in 2 pixels"):
+        fill(model, np.array([[np.inf, 1.0], [-np.inf, np.nan]]))
+
+
+def test_where_windows_differ_the_function_is_less_certain(model, monkeypatch):
+    """As of a mixture of what the two say; noise is the mean of theirs."""
+    answers = iter([(0.0, 1.0, 0.5), (4.0, 3.0, 1.5)])
+
+    def one(model, standard, mask, mirrored):
+        return [np.full(standard.shape, number) for number in next(answers)]
+
+    monkeypatch.setattr(sys.modules[fill.__module__], "_fill_window", one)
+    y = np.random.default_rng(0).standard_normal((80, 30))
+    found = fill(model, y, mirrored=False, window=60)
+    scale = y.std()
+    second = (found.mean - y.mean()) / (4 * scale)  # the weight of the second window
+    assert second.min() == 0 and second.max() == 1
+    assert np.allclose(found.function_variance, scale**2 * (1 + 2 * second + 16 * second * (1 - second)))
+    assert np.allclose(found.variance - found.function_variance, scale**2 * (0.5 + second))
+
+
 def test_the_shipped_model_interpolates_a_plane_and_knows_less_in_a_larger_gap():
     rows, columns = np.mgrid[:64, :64]
     plane = 0.3 * rows - 0.2 * columns + 7.0

@@ -241,3 +241,22 @@ def test_columns_that_are_no_event_are_refused(data):
     model = npax.CNP(2, 1, encoder=(8,), size=8, decoder=(8,), likelihood=WithoutEvent(), key=jr.key(0))
     with pytest.raises(ValueError, match=r"event shape \[dy\]; got .* and \[\]\. `\.to_event\(1\)` makes an event"):
         Exact(model, x, y[:, :1])(xt[:4])
+
+
+@pytest.mark.parametrize("kind", [Exact, Tiled])
+def test_far_places_that_are_not_normalised_are_refused(kind, tiny):
+    """A million units away all were the same place."""
+    x, y = np.arange(8.0)[:, None], np.arange(8.0)[:, None]
+    with pytest.raises(ValueError, match=r"`x` has the coordinate 2e\+06, beyond 1e\+06, and is not normalised"):
+        kind(tiny, 2e6 + x, y, normalize=False)
+    with pytest.raises(ValueError, match="`x` has the coordinate -3e"):
+        kind(tiny, x, y, normalize=False)(np.array([[-3e6]]))
+    assert np.isfinite(kind(tiny, 1e12 + x, y)(1e12 + x).mean).all()
+    for xc, xt, name in ((x + 2e6, x, "xc"), (x, x - 2e6, "xt")):
+        with pytest.raises(ValueError, match=f"`{name}` has the coordinate"):
+            npax.sample(tiny, xc, y, xt, key=jr.key(0))
+
+
+def test_ranges_beyond_all_numbers_have_a_half(tiny):
+    x = np.array([[-1e308], [0.0], [1e308]])
+    assert np.isfinite(Exact(tiny, x, x / 1e308)(x).mean).all()

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from scipy.spatial import KDTree
+from untrained import hearing
 
 from npax.inference import Exact, LatLon, Planar, Prediction, Tiled, cells, tile
 from npax.inference.blend import Blend
@@ -221,6 +222,15 @@ def test_the_order_of_the_observations_does_not_matter(small, rng):
         y = wave(x) + rng.normal(size=(600, 2))
         for a, b in zip(Tiled(small, x, y, size=32)(xt), Tiled(small, x[order], y[order], size=32)(xt), strict=True):
             assert np.array_equal(a, b)
+
+
+def test_the_order_of_equal_observations_of_other_errors_does_not_matter(rng):
+    x, y = rng.normal(size=(10, 2))[np.arange(300) % 10], rng.integers(0, 2, (300, 1)).astype(float)
+    error, order, xt = rng.uniform(0.1, 1, (300, 1)), rng.permutation(300), rng.normal(size=(20, 2))
+    model = hearing(2)
+    found = Tiled(model, x, y, error=error, size=16)(xt)
+    again = Tiled(model, x[order], y[order], error=error[order], size=16)(xt)
+    assert all(np.array_equal(a, b) for a, b in zip(found, again, strict=True))
 
 
 @pytest.mark.parametrize("counts", [[30_000, 20_000, 8_000, 4_000, 3_000], [700, 1], [50] * 100, [1], [90_000]])

@@ -47,8 +47,15 @@ def check_operands(q, k, v, bias, xq, xk, mask) -> None:
         booleans(mask=mask)
         if mask.shape != k.shape[1:2]:
             raise ValueError(f"`mask` must have the shape [{k.shape[1]}], one for each key; got {[*mask.shape]}.")
-    if bias is not None and (xq is None or xk is None):
+    if bias is None:
+        return
+    if xq is None or xk is None:
         raise ValueError("A `bias` needs the locations `xq` and `xk` of queries and keys; at least one is missing.")
+    if (len(xq), len(xk)) != (q.shape[1], k.shape[1]):
+        raise ValueError(
+            f"`xq` and `xk` must have a row for each of the {q.shape[1]} queries and {k.shape[1]} keys; got {len(xq)} "
+            f"and {len(xk)}."
+        )
 
 
 def widened(operands):

@@ -58,12 +58,12 @@ class FavorAttention(AbstractAttention):
         if self.projection.ndim > 2:
             return eqx.filter_vmap(FavorAttention.redraw)(self, jr.split(key, self.projection.shape[0]))
         features, head_size = self.projection.shape
-        return FavorAttention(head_size, features=features, rotary=self.rotary, key=key)
+        new = FavorAttention(head_size, features=features, rotary=self.rotary, key=key)
+        return eqx.tree_at(lambda a: a.projection, new, new.projection.astype(self.projection.dtype))
 
     def memorise(self, k, v, xk, mask):
         self, k, v, xk = widened((self, k, v, xk))
-        k, v, _ = hide(mask, k, v, None)
-        xk = jnp.where(mask[:, None], xk, 0.0)
+        k, v, xk = hide(mask, k, v, xk)
         half = 0.5 * k.shape[-1] ** -0.5 * jnp.sum(jnp.square(k), axis=-1, keepdims=True)
         exponent = self._exponent(k) - jnp.where(mask[:, None], half, jnp.inf)
         top = self._greatest(exponent)

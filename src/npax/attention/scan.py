@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..arguments import whole_number
@@ -38,7 +39,7 @@ def scan_attention(
 
     **Arguments:** `block`: side of a block (default: 256 on CPUs, whose caches hold that; 2,048 elsewhere). Sets that
     fit one block are done in one piece. The locations `xq`, `xk` are needed if and only if there is a bias. `vmap`,
-    `jit` and `grad` apply as usual (reverse mode, once). Operands of 16 bits are computed with in float32.
+    `jit` and `grad` apply as usual (reverse mode). Operands of 16 bits are computed with in float32.
 
     **Raises:** `ValueError` for a `block` below 1, shapes that do not fit, a bias without locations or of another
     number of heads.
@@ -54,6 +55,7 @@ def _of_hidden(q, k, v, xk, bias, xq, mask, block):
     whole_number(1, block=block)
     nq, nk, dtype = q.shape[1], k.shape[1], q.dtype
     q, k, v, bias, xq, xk = widened((q, k, v, bias, xq, xk))
+    q, k, v = (a.astype(np.result_type(q.dtype, k.dtype, v.dtype)) for a in (q, k, v))  # a loop's carry has one type
     q_blocks, k_blocks = max(1, -(-nq // block)), max(1, -(-nk // block))
     q_side, k_side = max(1, -(-nq // q_blocks)), max(1, -(-nk // k_blocks))  # an empty set becomes one masked point
     q_padded, xq_padded = pad(q, q_blocks * q_side, 1), pad(xq, q_blocks * q_side, 0)

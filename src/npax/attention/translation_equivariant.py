@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..arguments import whole_number
 from ..turns import in_turns
 from ..wide import wide
 from .dense import hide, softmax
@@ -46,12 +47,10 @@ def translation_equivariant_attention(
     **Good values:** `block` 1,024 to 4,096 on CPUs, where activations must stay in the cache (half the time of all
     tasks of a training batch at once); as many as memory holds on GPUs.
     """
-    if block < 1:
-        raise ValueError(f"`block` must be at least 1, got {block}.")
+    whole_number(1, block=block)
     nq, nk = q.shape[1], k.shape[1]
     mask = jnp.ones(nk, bool) if mask is None else mask
-    k, v, _ = hide(mask, k, v, None)
-    xk = jnp.where(mask[:, None], xk, 0.0)
+    k, v, xk = hide(mask, k, v, xk)
     count = max(1, -(-nq // max(1, block // max(nk, 1))))
     rows = -(-nq // count)
     together = max(1, block // max(rows * nk, 1))

@@ -20,7 +20,8 @@ def squared_distance(xq: Float[Array, "nq dx"], xk: Float[Array, "nk dx"]) -> Fl
         q, k = column
         return total + jnp.square(q[:, None] - k[None, :]), None
 
-    return jax.lax.scan(add, jnp.zeros((xq.shape[0], xk.shape[0]), xq.dtype), (xq.T, xk.T))[0]
+    start = jnp.zeros((xq.shape[0], xk.shape[0]), jnp.result_type(xq, xk))
+    return jax.lax.scan(add, start, (xq.T, xk.T))[0]
 
 
 def distance(xq: Float[Array, "nq dx"], xk: Float[Array, "nk dx"]) -> Float[Array, "nq nk"]:

@@ -43,4 +43,4 @@ class KernelBias(AbstractBias):
 def _trained(leaf):
     numeric = isinstance(leaf, float | int) or eqx.is_array_like(leaf)
     inexact = numeric and jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)
-    return jnp.asarray(leaf, jnp.float32) if inexact else leaf
+    return jnp.asarray(leaf, float) if inexact else leaf

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from ..attention.dense import scores, softmax
 from ..attention.scan import scan_attention
 from ..bias import AbstractBias
 from .heads import join_heads, split_heads
@@ -115,8 +116,7 @@ class MultiHeadAttention(AbstractCrossAttention):
         self, xc: Float[Array, "nc dx"], xt: Float[Array, "nt dx"], mask: Bool[Array, " nc"] | None = None
     ) -> Float[Array, "heads nt nc"]:
         """How much each target reads of each context point, per head: what attention maps show."""
-        each = jnp.broadcast_to(jnp.eye(xc.shape[0]), (self.heads, xc.shape[0], xc.shape[0]))
-        return scan_attention(self._queries(xt), self._keys(xc), each, mask=mask)
+        return softmax(scores(self._queries(xt), self._keys(xc), None, mask))
 
     def _queries(self, xt):
         return split_heads(self.embed.then(self.query)(xt), self.heads)

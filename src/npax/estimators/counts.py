@@ -12,6 +12,7 @@ from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
 from ..inference.counted import ROUNDS, Counted, Even, linearised
 from ..inference.groups import of_same
+from ..inference.order import sorted_rows
 from ..likelihoods import of_real_numbers
 from ..metrics._check import check_rows
 from ..models._base import hears_errors
@@ -292,7 +293,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
 
     def _overdispersion(self, regressor, X, y, exposure):
         """The variance of the noise of levels, and that part of it which counts of the same place share."""
-        some = np.random.default_rng(0).permutation(np.lexsort((y, *X.T)))[:LOOKED_AT]  # whatever order they come in
+        some = np.random.default_rng(0).permutation(sorted_rows(X, y[:, None], exposure[:, None]))[:LOOKED_AT]
         field = regressor._predictor()(X[some])
         given = y[some], exposure[some], field.mean[:, 0], field.function_std[:, 0]
         variance = self._counts.overdispersion(*given)

@@ -317,9 +317,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         **Cost** of the exact strategy: for each row, sample and column of `y` that of conditioning on observations and
         rows together, on a CPU core some 20 ms where these are 200 (100 rows, 16 samples: half a minute) and 140 ms
-        where they are 1,100; 1, 4, 16 or a multiple of 64 samples are drawn, and those asked for are returned. Of the
-        tiled strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows. The
-        estimator's `progress` shows a bar.
+        where they are 1,100; 1, 2, 4, 8, ... or a multiple of 64 samples are drawn, and those asked for are returned.
+        Of the tiled strategy: three conditionings of a tile per row, for any number of samples, and up to 1,000 rows.
+        The estimator's `progress` shows a bar.
 
         **Pitfall:** samples of the noiseless function are jagged where noise is strong (`npax.inference.covariance` has
         figures): means over a region are about right, extremes too far out.

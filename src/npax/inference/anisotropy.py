@@ -9,6 +9,9 @@ from scipy.optimize import minimize
 from scipy.spatial import KDTree
 from scipy.special import expit
 
+from .order import sorted_rows
+from .standardise import MOST_ERROR
+
 BLOCKS, SIZE = 192, 48
 """Blocks of neighbouring observations that are looked at, at most, and observations in each."""
 FEW_BLOCKS = 48
@@ -46,8 +49,6 @@ NUGGET = 1e-6
 """The least variance of noise, beside that of the function."""
 STEP = 1 / 16
 """What logarithms are rounded to: a sixteenth does not matter, and rounding errors of the observations shall not."""
-MOST_ERROR = 1e6
-"""The largest known standard error."""
 CONSTANT = 1e-9
 """The range of a column that is constant but for rounding errors."""
 FEWEST = 5
@@ -90,7 +91,7 @@ def relative_speeds(
     for row, columns in zip(member, groups, strict=True):
         row[list(columns)] = 1.0
     rng = np.random.default_rng(0)
-    some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
+    some = rng.permutation(sorted_rows(points, values, error))[:OF]
     points, values = points[some], values[some]
     together = turned(points)
     known = np.zeros_like(values) if error is None else np.minimum(error[some], MOST_ERROR)
@@ -174,7 +175,7 @@ class Blocks(NamedTuple):
     def of(cls, points: np.ndarray, values: np.ndarray) -> "Blocks":
         """The same whatever the order of `points [n d]` and `values [n dy]`."""
         n, rng = len(points), np.random.default_rng(0)
-        some = rng.permutation(np.lexsort((*values.T, *points.T)))[:OF]
+        some = rng.permutation(sorted_rows(points, values))[:OF]
         size, centres, weight = _centres(rng, n, len(some), FEW_BLOCKS)
         return cls(some[_blocks(points[some], points[some[centres]], size)], weight)
 

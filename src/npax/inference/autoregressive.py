@@ -18,11 +18,12 @@ from ..models._base import condition_on
 from ..progress import Progress
 from .buckets import bucket, pad
 from .grids import wide_enough
+from .normalise import refuse_far
 from .predict import known_errors, to_model
 from .standardise import MOST_ERROR
 
-GROUPS = (1, 4, 16, 64)
-"""Numbers of samples that are drawn side by side."""
+TOGETHER = 64
+"""Samples that are drawn side by side, at most."""
 STEPS = 100
 """Parts in which a progress bar is told of them."""
 
@@ -54,7 +55,8 @@ def sample(
     of the noiseless function where the model tells them apart; `progress`: show a progress bar over the values that
     `"ar"` draws; `error [nc dy]`: known standard errors of `yc`, for models that hear of them (what is drawn has none).
 
-    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side.
+    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side; 1, 2, 4,
+    8, ... or a multiple of 64 are drawn.
     **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
     its errors along the chain. Noiseless values are drawn at each target by itself given the chain, so between
     neighbours they differ by what the chain leaves open: where targets are few, more than the function does. Places
@@ -84,7 +86,7 @@ def sample(
         xt, rows = _distinct(xt)
     model = wide_enough(model, np.concatenate([xc, xt]))
     context, slots = _padded(xc, yc, error), pad(xt, bucket(len(xt)))
-    side = next(side for side in GROUPS if side >= min(n, GROUPS[-1]))
+    side = 1 << (min(n, TOGETHER) - 1).bit_length()
     drawn = -(-n // side) * side  # few numbers of samples, few programs
     if method == "independent":
         return _independent(model, context, slots, jr.split(key, drawn), include_noise)[:n, rows]
@@ -147,7 +149,7 @@ def _places(model, x, name):
     x = floats(x)
     if x.ndim != 2:
         raise ValueError(f"`{name}` must have the shape [rows, columns], a row for each point; got {x.shape}.")
-    return to_model(model, _finite(x, name))
+    return to_model(model, refuse_far(_finite(x, name), name))
 
 
 def _values(model, y, x, name, of):

@@ -50,9 +50,11 @@ def fill(
     compiled, about ten seconds each (`npax.devices.keep_compiled_programs`).
 
     **Raises:** `ValueError` for a shape that is not a picture's, another number of columns than the model takes, or a
-    `window` that is not twice as wide as the overlap.
+    `window` that is not twice as wide as the overlap, and infinite values.
     """
     y = floats(y)
+    if np.isinf(y).any():
+        raise ValueError(f"`y` holds infinity in {np.count_nonzero(np.isinf(y)):,} pixels: make them NaN for gaps.")
     values, dy = (y if y.ndim == 3 else y[..., None]), model.likelihood.dy
     if y.ndim not in (2, 3) or model.dx != 2 or values.shape[-1] % dy:
         raise ValueError(
@@ -89,14 +91,15 @@ def _fill(model, y, mirrored, windows, advance):
         return Prediction(*np.full((3, *y.shape), np.nan))
     standardiser = Standardiser.of(y[mask])
     standard = np.where(mask[..., None], standardiser(y), 0.0).astype(np.float32)
-    totals = [np.zeros(y.shape) for _ in range(3)]
+    totals = [np.zeros(y.shape) for _ in range(4)]
     for (rows, row_weights), (columns, column_weights) in windows:
         weights = (row_weights[:, None] * column_weights)[..., None]
         answers = _fill_window(model, standard[rows, columns], mask[rows, columns], mirrored)
-        for total, part in zip(totals, answers, strict=True):
+        for total, part in zip(totals, (*answers, np.square(answers[0])), strict=True):
             total[rows, columns] += weights * part
         advance(weights.sum())
-    mean, function_variance, noise = totals
+    mean, function_variance, noise, squares = totals
+    function_variance += np.maximum(squares - np.square(mean), 0.0)  # where windows differ, as of a mixture
     stds = (np.sqrt(variance) * standardiser.std for variance in (function_variance + noise, function_variance))
     return Prediction(standardiser.undo(mean), *stds)
 

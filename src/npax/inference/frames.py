@@ -78,7 +78,7 @@ def low_and_half(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def half_range(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """Half of what lies between; zero where that is no more than rounding errors, which are no scale."""
-    half, number = (high - low) / 2, np.finfo(float)
+    half, number = high / 2 - low / 2, np.finfo(float)  # the difference itself may be no number
     return np.where(half > np.maximum(number.eps * np.maximum(np.abs(low), np.abs(high)), number.tiny), half, 0.0)
 
 

@@ -13,6 +13,8 @@ ROUNDED = 1e-4
 """Degrees by which a latitude may be beyond a pole, as after rounding to float32."""
 EAST, NORTH, UP = range(3)
 """Axes on the sphere."""
+FAR = 1e6
+"""The largest coordinates that models are asked about; their squares and products stay finite."""
 SMALLEST = 1e-12
 """A range on the unit sphere that is more than rounding errors."""
 ABROAD, TOGETHER = 0.4, 0.8
@@ -117,17 +119,29 @@ class Planar(AbstractCoordinates):
         return True
 
 
+def refuse_far(positions: np.ndarray, name: str) -> np.ndarray:
+    """**Raises** `ValueError` for positions that a model would be asked about as they are and cannot tell apart."""
+    far = np.abs(positions) > FAR
+    if far.any():
+        raise ValueError(
+            f"`{name}` has the coordinate {positions[far][0]:g}, beyond {FAR:g}, and is not normalised: take the "
+            "middle off, and divide by a scale that suits the model."
+        )
+    return positions
+
+
 @dataclasses.dataclass(frozen=True)
 class Unscaled(AbstractCoordinates):
     """Positions of other coordinates, neither centred nor scaled: for data in the very units of a model's training.
 
-    **Pitfall:** what the model sees is float32, so positions far from zero lose their differences.
+    **Pitfall:** what the model sees is float32, so positions far from zero lose their differences; beyond a million
+    they are refused.
     """
 
     of: AbstractCoordinates
 
     def positions(self, x):
-        return self.of.positions(x)
+        return refuse_far(self.of.positions(x), "x")
 
     def columns(self, positions):
         return self.of.columns(positions)

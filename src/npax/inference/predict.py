@@ -22,14 +22,12 @@ from ..models import AbstractNeuralProcess, AbstractTokenStack
 from ..models._base import check_error, condition_on
 from ..progress import Progress
 from .buckets import bucket, pad, wide_bucket
-from .normalise import AbstractCoordinates, Planar, Unscaled
+from .normalise import FAR, AbstractCoordinates, Planar, Unscaled
 from .standardise import Standardiser
 
 CHUNK, LARGE_CHUNK = 1024, 16_384
 """Targets per compiled call and device, CPUs and others: their intermediate values, not the request, set the memory.
 A GPU needs many targets to be busy; where all logits are kept, memory does not allow them."""
-FAR = 1e6
-"""The largest coordinates that models are asked about; their squares and products stay finite."""
 LITTLE = 1 / 9
 """The weight, as a share of the mean weight, below which an observation of a large known error is left out."""
 LARGE = 2048
@@ -137,6 +135,7 @@ class Exact:
         self._lock, self._kept = Lock(), {}
 
     def __call__(self, x: np.ndarray) -> Prediction:
+        x = checked_targets(x, self.columns)
         return self.as_seen(x).with_noise(self.noise, x)
 
     def as_seen(self, x: np.ndarray) -> Prediction:

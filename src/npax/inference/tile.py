@@ -22,6 +22,7 @@ from .cells import Box, Cell, Whole, bisect, known, small, weight
 from .frames import AbstractFrame, Frame
 from .neighbours import Neighbours, Remembered
 from .normalise import AbstractCoordinates, Planar, Unscaled
+from .order import sorted_rows
 from .predict import (
     Context,
     Noise,
@@ -140,7 +141,7 @@ class Tiled:
         error = known_errors(model, error, y)
         if not len(x):
             raise ValueError("`x` has no rows: tiles need observations. `Exact` answers without any.")
-        order = np.lexsort((*y.T, *x.T))  # of many at one place some are seen: the same ones, whatever the order
+        order = sorted_rows(x, y, error)  # of many at one place some are seen: the same ones, whatever the order
         x, y, error = x[order], y[order], None if error is None else error[order]
         coordinates = coordinates if normalize else Unscaled(coordinates)
         self.columns, self.dy = x.shape[1], y.shape[1]
@@ -169,7 +170,8 @@ class Tiled:
         self._whole: Whole = partial(small, neighbours, max(size // SHARE, 1))
 
     def __call__(self, x: np.ndarray) -> Prediction:
-        positions = self.coordinates.positions(checked_targets(x, self.columns))
+        x = checked_targets(x, self.columns)
+        positions = self.coordinates.positions(x)
         found = np.empty((3, len(x), self.y.shape[1]))
         with Progress("Predicting", len(x), shown=self.progress) as progress:
             for block in self._blocks(positions):

@@ -34,7 +34,7 @@ class AbstractNeuralProcess(eqx.Module):
     maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the
     prior.
 
-    Gradients are those of reverse mode (`jax.grad`; of most models once more, by `jax.jacrev` of it); forward mode
+    Gradients are those of reverse mode (`jax.grad`, and `jax.jacrev` of it for second derivatives); forward mode
     (`jax.jvp`, and so `jax.hessian`) is not there for most.
 
     Weights and data of 16 bits are taken too (`jax.tree.map` casts a model's arrays); sums over a context are of
