@@ -37,6 +37,12 @@ process that knows the kernel, and the two worst searches of TNP-KR: SA (`plot.r
 benchmarks/bo1d.py --plot` with trained weights).""",
 }
 """Pictures that benchmarks draw, and what they show."""
+NOT_HERE = """\
+Without a picture here: `plot.world`, a map of the whole earth; `plot.mean_and_std`, a prediction and its standard
+deviation side by side (the [README](../README.md)'s picture, of the whole earth; `npax predict --plot`);
+`plot.scattered`, the same at points that make no grid; `plot.points`, values there; and `plot.regions`, averages of
+regions with their intervals (`npax average --plot`)."""
+"""What `gallery.md` says of other functions."""
 
 
 def main() -> None:
@@ -64,7 +70,7 @@ def main() -> None:
     }
     reads = {satellite: np.load, covariates: npax.data.era5_europe}
     readers = {digits: npax.data.mnist, resolution: npax.data.mnist, weather: npax.data.era5_europe}
-    text = "# Gallery\n\nWhat `npax.plot` draws; `python docs/gallery.py` makes these pictures.\n"
+    text = f"# Gallery\n\nWhat `npax.plot` draws; `python docs/gallery.py` makes these pictures.\n\n{NOT_HERE}\n"
     for draw in (samples, field, prevalence, search, *weights):
         picture = FOLDER / f"{draw.__name__}.png"
         path, wanted = weights.get(draw), options.only is None or draw.__name__ in options.only

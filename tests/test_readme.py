@@ -128,7 +128,7 @@ def test_make_targets_exist():
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/figures.md", "docs/gallery.md"])
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{page.name}" for page in sorted(ROOT.glob("docs/*.md")))])
 def test_links_lead_somewhere(page):
     page = ROOT / page
     links = [link for link in re.findall(r"\]\(([^)]+)\)", page.read_text()) if not link.startswith("http")]
