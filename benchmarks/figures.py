@@ -102,11 +102,13 @@ def with_tables(text: str) -> str:
 def with_rows(text: str) -> str:
     """The README with the rows of the present results."""
     for command, written in _shipped.ROWS.items():
-        row = re.compile(rf"^\|.*\| {re.escape(command)} \|$", re.MULTILINE)
-        if len(row.findall(text)) != 1:
-            raise ValueError(f"{README} must have one row of the command {command}.")
-        anew = f"| {' | '.join([*written(), command])} |"
-        text = row.sub(lambda _: anew, text)  # noqa: B023
+        there = re.compile(rf"(?:^\|.*\| {re.escape(command)} \|\n)+", re.MULTILINE)
+        if len(there.findall(text)) != 1:
+            raise ValueError(f"{README} must have the rows of the command {command}, and in one place.")
+        rows = written()
+        rows = rows if isinstance(rows[0], list) else [rows]
+        anew = "".join(f"| {' | '.join([*cells, command])} |\n" for cells in rows)
+        text = there.sub(lambda _: anew, text)  # noqa: B023
     return text
 
 
