@@ -1,5 +1,6 @@
 """Factorisations are those of the libraries, with their gradients; two devices never wait for each other."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -50,6 +51,32 @@ def test_mapped_gradients_are_those_of_jax(matrices):
         assert np.allclose(values, same, rtol=1e-10)
         found, expected = np.asarray(found), np.asarray(expected)
         assert np.allclose(found + found.swapaxes(1, 2), expected + expected.swapaxes(1, 2), rtol=1e-8)
+
+
+def test_second_derivatives_and_those_of_forward_mode_are_those_of_jax(matrices):
+    symmetric = np.asarray(matrices)[0]
+
+    def along(value):
+        def function(t):
+            matrix = symmetric + t[0] * np.eye(5) + t[1] * np.diag(np.arange(5.0))
+            return value(matrix)
+
+        return jax.jit(lambda t: (jax.hessian(function)(t), jax.jacrev(jax.grad(function))(t)))(np.zeros(2))
+
+    with jax.enable_x64():
+        theirs = value(jnp.linalg.cholesky, lambda L, b: jax.scipy.linalg.solve_triangular(L, b, lower=True))
+        expected = along(theirs)[0]
+        for factorise in (cholesky, cholesky_with_jitter):
+            for found in along(value(factorise, solve_lower)):
+                assert np.allclose(found, expected, rtol=1e-7)
+
+
+def test_batches_are_refused():
+    """`vmap` is for them; their gradients would be wrong."""
+    solve = inspect.unwrap(solve_lower)
+    for function in (cholesky, cholesky_with_jitter, lambda a: solve(a, a[0])):
+        with pytest.raises(ValueError, match=r"must have the shape \[n, n\], got \[3, 5, 5\]"):
+            inspect.unwrap(function)(np.zeros((3, 5, 5), np.float32))
 
 
 def test_what_is_not_positive_definite_gives_nan():

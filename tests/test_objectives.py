@@ -25,6 +25,7 @@ from npax.objectives import (
     importance_weighted_nll,
     joint_and_single_nll,
     joint_nll,
+    masked_mean,
     nll,
     suited,
 )
@@ -181,6 +182,18 @@ def test_a_mask_is_of_booleans(getkey):
     bytes_ = eqx.tree_at(lambda task: task.mask_t, task, replace_fn=lambda a: 255 * a.astype(jnp.uint8))
     with pytest.raises(TypeError, match="`mask_t` must be of True and False, got uint8: write `mask_t != 0`"):
         nll(model, bytes_)
+
+
+def test_means_of_short_numbers_are_taken_in_float32():
+    values, mask = jnp.full(1000, 100, jnp.float16), jnp.arange(1000) < 900
+    assert masked_mean(values, mask) == 100 and masked_mean(values, ~mask & mask) == 0
+    assert masked_mean(jnp.full(257, 1, jnp.bfloat16), jnp.ones(257, bool)) == 1
+
+
+def test_lower_bounds_need_a_key(getkey):
+    model = MODELS["np"](jr.key(0))
+    with pytest.raises(TypeError, match="`key` must be a key"):
+        unwrap(elbo)(model, latent_task(model, getkey), None)
 
 
 def test_importance_weights_give_the_joint_likelihood(getkey):

@@ -198,7 +198,15 @@ def test_parts_of_strangers_come_back_to_those_who_name_their_classes(tmp_path):
 def test_functions_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match=r"Cannot save `inner\.fn`, a .*tree_serialise"):
         npax.save(tmp_path / "m.safetensors", Stranger(1.0, eqx.nn.Lambda(jnp.tanh)))
+    with pytest.raises(TypeError, match=r"Cannot save `inner`, a .*tree_serialise"):
+        npax.save(tmp_path / "m.safetensors", Stranger(1.0, jr.key(0)))
     assert not (tmp_path / "m.safetensors").exists()
+
+
+def test_numbers_and_nothing_are_no_paths():
+    for wrong in (None, 3):
+        with pytest.raises(TypeError, match="`path` must be the name of a pretrained model or the path of a file; got"):
+            inspect.unwrap(sys.modules["npax.pretrained"].find)(wrong)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +216,8 @@ def test_functions_cannot_be_saved(tmp_path):
         {"format": 1, "structure": {"module": "npax.models.cnp.CNP", "fields": 3}},
         {"format": 1, "structure": {"array": "weights"}},
         {"format": 1, "structure": {"module": 3, "fields": {}}},
+        {"format": 1, "structure": {"value": "hi"}},
+        {"format": 1, "structure": {"tuple": 3}},
     ],
 )
 def test_descriptions_of_nothing_are_refused(about, tmp_path):

@@ -20,7 +20,7 @@ def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     its pool, and two such batches at once, of two devices or of one program, can wait for each other's threads for
     ever. For batches of the size of training it costs nothing: one matrix fills a core.
     """
-    return _cholesky(matrix)
+    return _cholesky(_square(matrix))
 
 
 def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
@@ -30,43 +30,29 @@ def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     trial, until the factor is finite. (The share does not go by n: rows of padding change nothing.) At most 8 trials: a
     matrix that is far from positive definite, or not finite itself, has a factor that is not finite.
     """
-    return _cholesky_with_jitter(matrix)
+    return _cholesky_with_jitter(_square(matrix))
 
 
 def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
     r"""$L^{-1} b$ for a lower triangular factor; one system after another, as `cholesky`."""
+    _square(factor)
     columns = b.reshape(len(b), math.prod(b.shape[1:]))
     return _solve(factor, columns).reshape(b.shape)
 
 
-@jax.custom_vjp
+def _square(matrix):
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"A matrix must have the shape [n, n], got {[*matrix.shape]}: batches are `jax.vmap`.")
+    return matrix
+
+
+@jax.custom_jvp
 def _cholesky(matrix):
     return _one_by_one_cholesky(matrix)
 
 
-def _cholesky_forward(matrix):
-    factor = _one_by_one_cholesky(matrix)
-    return factor, factor
-
-
-def _cholesky_backward(factor, d_factor):
-    r"""$\bar A = L^{-\top} \Phi(L^\top \bar L) L^{-1}$, made symmetric; $\Phi$: the lower part, its diagonal halved."""
-    inner = jnp.tril(factor.T @ jnp.tril(d_factor))
-    inner = inner - 0.5 * jnp.diag(jnp.diagonal(inner))
-    left = _one_by_one_transposed(factor, inner)
-    d_matrix = _one_by_one_transposed(factor, left.T)
-    return (0.5 * (d_matrix + d_matrix.T),)
-
-
-_cholesky.defvjp(_cholesky_forward, _cholesky_backward)
-
-
-@jax.custom_vjp
+@jax.custom_jvp
 def _cholesky_with_jitter(matrix):
-    return _cholesky_with_jitter_forward(matrix)[0]
-
-
-def _cholesky_with_jitter_forward(matrix):
     least = jnp.diag(jnp.diagonal(matrix)) * (LEAST * float(jnp.finfo(matrix.dtype).eps))
 
     def failed(state):
@@ -77,30 +63,35 @@ def _cholesky_with_jitter_forward(matrix):
         trial, jitter, _ = state
         return trial + 1, 4 * jitter, _one_by_one_cholesky(matrix + jitter)
 
-    *_, factor = jax.lax.while_loop(failed, again, (1, least, _one_by_one_cholesky(matrix)))
-    return factor, factor
+    return jax.lax.while_loop(failed, again, (1, least, _one_by_one_cholesky(matrix)))[-1]
 
 
-_cholesky_with_jitter.defvjp(_cholesky_with_jitter_forward, _cholesky_backward)
+def _tangent(factor, d_matrix):
+    r"""$\dot L = L\, \Phi(L^{-1} \dot A L^{-\top})$; $\Phi$: the lower part, its diagonal halved."""
+    inner = _solve(factor, _solve(factor, 0.5 * (d_matrix + d_matrix.T)).T)
+    return factor @ (jnp.tril(inner) - 0.5 * jnp.diag(jnp.diagonal(inner)))
 
 
-@jax.custom_vjp
+@_cholesky.defjvp
+def _cholesky_jvp(primals, tangents):
+    factor = _cholesky(*primals)
+    return factor, _tangent(factor, *tangents)
+
+
+@_cholesky_with_jitter.defjvp
+def _cholesky_with_jitter_jvp(primals, tangents):
+    factor = _cholesky_with_jitter(*primals)
+    return factor, _tangent(factor, *tangents)
+
+
 def _solve(factor, b):
-    return _one_by_one_solve(factor, b)
-
-
-def _solve_forward(factor, b):
-    solution = _one_by_one_solve(factor, b)
-    return solution, (factor, solution)
-
-
-def _solve_backward(residuals, d_solution):
-    factor, solution = residuals
-    d_b = _one_by_one_transposed(factor, d_solution)
-    return -jnp.tril(d_b @ solution.T), d_b
-
-
-_solve.defvjp(_solve_forward, _solve_backward)
+    lower = jnp.tril(factor)
+    return jax.lax.custom_linear_solve(
+        lambda x: lower @ x,
+        b,
+        solve=lambda _, b: _one_by_one_solve(factor, b),
+        transpose_solve=lambda _, b: _one_by_one_transposed(factor, b),
+    )
 
 
 def _solve_triangular(factor, b):

@@ -1,7 +1,7 @@
 """The product of tokens and weights, with a gradient that is fast on CPUs."""
 
 import contextlib
-import contextvars
+import functools
 from collections.abc import Callable, Iterator
 
 import jax
@@ -9,12 +9,15 @@ import jax.numpy as jnp
 from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float
 
-_summed = contextvars.ContextVar("summed", default=False)
+# JAX knows of these: what was traced under other ones, within a `jit`, is traced again.
+_summed = jax.make_user_context(False)
+_awaited = jax.make_user_context(False)
+"""Whether the promised gradient is still to come: one that is taken by now is another, such as a step within a step."""
 
 
 def matmul(x: Float[Array, "n size_in"], w: Float[Array, "size_in size_out"]) -> Float[Array, "n size_out"]:
     """`x @ w`, with a faster gradient in code traced inside `summed_over_tasks()`."""
-    return _product(x, w) if _summed.get() else x @ w
+    return _product(x, w) if _summed.value else x @ w
 
 
 @contextlib.contextmanager
@@ -26,18 +29,16 @@ def summed_over_tasks() -> Iterator[None]:
     and rows as two axes, for which XLA's CPU backend first transposes every activation: a training step of a wide
     network takes twice as long. `fit` trains this way.
 
-    **Pitfalls:** inside, `jax.vmap(jax.grad(loss))` gives every task the mean of their gradients.
+    Derivatives of reverse mode that are taken inside, of each task by itself, are their own, as without the promise.
+    **Pitfall:** forward mode (`jax.jvp`) is not there inside.
     """
-    token = _summed.set(True)
-    try:
+    with _summed(True), _awaited(True):
         yield
-    finally:
-        _summed.reset(token)
 
 
 def as_now() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """What restores the promise that holds now: for gradients of custom rules, traced when the `with` has ended."""
-    return summed_over_tasks if _summed.get() else contextlib.nullcontext
+    return functools.partial(_summed, True) if _summed.value else contextlib.nullcontext
 
 
 @jax.custom_vjp
@@ -51,7 +52,8 @@ def _forward(x, w):
 
 def _backward(residuals, d_y):
     x, w = residuals
-    return (d_y @ w.T).astype(x.dtype), _gradient_of_weight(x, d_y, w).astype(w.dtype)
+    d_w = _over_rows(x, d_y) if _awaited.value else _gradient_of_weight(x, d_y, w)
+    return (d_y @ w.T).astype(x.dtype), d_w.astype(w.dtype)
 
 
 _product.defvjp(_forward, _backward)

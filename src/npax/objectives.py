@@ -10,7 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray, Scalar
 from numpyro.distributions import Normal, kl_divergence
 
-from .arguments import booleans, whole_number
+from .arguments import booleans, one_key, whole_number
 from .likelihoods import NoisyNormal, log_prob, marginals, noiseless
 from .models import (
     BNP,
@@ -24,6 +24,7 @@ from .models import (
 from .models._base import condition_on
 from .task import Task
 from .tasks import HiddenPixels, Picture, PosteriorTask
+from .wide import wide
 
 
 def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = None) -> Scalar:
@@ -48,6 +49,7 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     One draw of $z$. The divergence counts once per task, not once per target: both terms are sums over the task,
     divided by its number of targets.
     """
+    one_key(key)
     posterior, prior, log_likelihood = _of_latent("elbo", model, task)
     found = log_likelihood(jnp.asarray(posterior.rsample(key)))
     return masked_mean(-found, task.mask_t) + _per_target(jnp.sum(kl_divergence(posterior, prior)), task.mask_t)
@@ -271,9 +273,11 @@ def _visible(mask, *arrays):
 def _per_target(total, mask):
     """Divided by how many targets count; zero where none does."""
     count = jnp.sum(mask)
+    total = total.astype(wide(total.dtype))
     return jnp.where(count > 0, total / jnp.maximum(count, 1).astype(total.dtype), 0.0)
 
 
 def masked_mean(values: Float[Array, "*n"], mask) -> Scalar:
-    """The mean of the values that count, where `mask` is `True`; zero where none does."""
+    """The mean of the values that count, where `mask` is `True`; zero where none does. Of 16 bits in float32."""
+    values = values.astype(wide(values.dtype))
     return jnp.sum(jnp.where(mask, values, 0.0)) / jnp.maximum(jnp.sum(mask), 1).astype(values.dtype)

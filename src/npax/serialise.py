@@ -10,6 +10,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .arguments import instance
@@ -74,9 +75,12 @@ def _named(classes):
 def _read(path, classes):
     arrays, about = _unpacked(path)
     try:
-        return _build(about["structure"], arrays, classes)
+        found = _build(about["structure"], arrays, classes)
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"{path} describes no model: {error!r}.") from error
+    if not isinstance(found, eqx.Module):
+        raise DamagedFile(f"{path} describes no model: {found!r}.")
+    return found
 
 
 def load_card(path: str | Path) -> dict[str, Any]:
@@ -107,7 +111,7 @@ def _describe(part, name, arrays):
     part = part.item() if isinstance(part, np.generic) else part
     if part is None or isinstance(part, bool | int | float | str):
         return {"value": part}
-    if eqx.is_array(part):
+    if eqx.is_array(part) and not jnp.issubdtype(part.dtype, jax.dtypes.prng_key):
         arrays[name] = np.asarray(part)
         return {"array": name}
     if isinstance(part, tuple | list):

@@ -453,6 +453,10 @@ def test_bad_arguments_are_named(getkey):
     for attend in map(inspect.unwrap, (npax.dense_attention, npax.scan_attention, npax.fused_attention)):
         with pytest.raises(ValueError, match="needs the locations `xq` and `xk`"):
             attend(q, k, v, bias=BIASES["geometric"](getkey()), xq=xq)
+        with pytest.raises(TypeError, match="`v` must be of real numbers, got int32"):
+            attend(q, k, v.astype(jnp.int32))
+        with pytest.raises(ValueError, match=r"must have the shapes \[heads, nq, d\]"):
+            attend(q[..., :0], k[..., :0], v)
         for short in ({"xq": xq[:2], "xk": k[0, :, :DX]}, {"xq": xq, "xk": k[0, :1, :DX]}):
             with pytest.raises(ValueError, match="`xq` and `xk` must have a row for each of the 3 queries and 4 keys"):
                 attend(q, k, v, bias=BIASES["geometric"](getkey()), **short)

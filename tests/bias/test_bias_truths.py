@@ -1,6 +1,7 @@
 """Each bias against its formula, written in numpy."""
 
 import inspect
+from types import SimpleNamespace
 
 import equinox as eqx
 import jax
@@ -90,6 +91,12 @@ def test_hyper_parameters_of_a_kernel_are_trained(points):
     assert len(leaves) == 2 and all(np.abs(g).sum() > 0 for g in leaves)
 
 
+def test_numbers_of_a_kernel_have_the_precision_of_others():
+    with jax.enable_x64():
+        scale = npax.KernelBias([kernels.Matern32(0.1)]).kernels[0].scale
+        assert scale.dtype == jnp.float64 and scale == 0.1
+
+
 def test_whole_numbers_of_a_kernel_stay_as_they_are():
     """The gradient in an exponent is the logarithm of a base that may be negative."""
     bias, x = npax.KernelBias([kernels.Polynomial(order=3, scale=2.0)]), jnp.array([[-1.0], [2.0]])
@@ -168,6 +175,14 @@ def test_arguments_are_checked_when_a_bias_is_made(getkey):
             inspect.unwrap(npax.KernelBias.__init__)(None, wrong)
     with pytest.raises(ValueError, match="`heads` must be a whole number, at least 1"):
         npax.CausalBias(0)
+    with pytest.raises(ValueError, match="`sharpness` must be positive and finite, got inf"):
+        npax.GeometricRBFBias(2, sharpness=np.inf, key=getkey())
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        inspect.unwrap(npax.CausalBias)(2, column=1.5)
+    with pytest.raises(ValueError, match="`columns` must name at least one column"):
+        npax.bias.ColumnsBias(npax.CausalBias(2), ())
+    with pytest.raises(TypeError, match=r"`bias` must be an instance of AbstractBias; got .*write `CausalBias\("):
+        npax.bias.ColumnsBias.__check_init__(SimpleNamespace(bias=npax.CausalBias, columns=(0,)))
     for make in (npax.RBFNetworkBias, npax.GeometricRBFBias):
         with pytest.raises(ValueError, match="`bases` must be a whole number, at least 1"):
             make(4, bases=0, key=getkey())

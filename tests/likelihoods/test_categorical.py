@@ -1,5 +1,7 @@
 """Classes: against scipy and numpyro's multinomial, at the extremes, in mixtures, samples and predictions."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -141,6 +143,18 @@ def test_joint_samples_of_classes_are_one_hot(classes):
     for method in ("ar", "independent"):
         drawn = np.asarray(npax.sample(model, x[:10], y[:10], xt[:5], 3, key=jr.key(0), method=method))
         assert drawn.shape == (3, 5, 3) and set(np.unique(drawn)) <= {0.0, 1.0} and (drawn.sum(axis=-1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    "parts", [dist.Cauchy, partial(dist.StudentT, 1.0), lambda a, b: dist.Pareto(jnp.exp(a), b / 2)]
+)
+def test_hidden_values_of_distributions_without_a_mean_move_nothing(parts):
+    def total(loc, mask):
+        return jnp.sum(npax.likelihoods.log_prob(parts(loc, 1.0).to_event(1), jnp.full((3, 1), 2.0), mask))
+
+    for seen in (0, 2):
+        value, slope = jax.jit(jax.value_and_grad(total))(jnp.zeros((3, 1)), jnp.arange(3) < seen)
+        assert np.isfinite(value) and np.isfinite(slope).all() and (slope[seen:] == 0).all()
 
 
 def test_no_targets_are_legal(getkey):

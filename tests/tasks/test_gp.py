@@ -208,6 +208,7 @@ def test_same_key_same_task_and_other_key_other_task():
         ({"grid": -1}, "grid"),
         ({"low": 5, "nc": 4}, "low"),
         ({"noise_std": 0.0}, "noise_std"),
+        ({"noise_std": np.inf}, "`noise_std` must be positive and finite, got inf"),
     ],
 )
 def test_bad_arguments_are_named(arguments, name):

@@ -193,6 +193,46 @@ def test_evaluations_need_not_come_with_the_ends_of_chunks():
     assert np.allclose(result.losses, train(chunk=4).losses, rtol=1e-5)
 
 
+@pytest.mark.parametrize("wrong", [None, (0.5, {}), True])
+def test_a_loss_is_one_number_and_nothing_beside(wrong):
+    with pytest.raises(TypeError, match="must return one real number and nothing beside"):
+        train(1, objective=lambda model, task, key: wrong)
+    with pytest.raises(TypeError, match="must return one real number and nothing beside"):
+        train(1, objective=lambda model, task, key: npax.objectives.nll(model, task) > 0)
+
+
+def test_updates_that_are_not_finite_are_skipped(tmp_path):
+    """Of a schedule that has no number for a step, say."""
+    rates = optax.sgd(lambda step: jnp.where(step == 1, jnp.nan, 0.1))
+    with pytest.warns(RuntimeWarning, match="3 of the 4 steps were skipped"):
+        result = train(4, optimizer=rates)  # the count of the schedule stands still, too
+    assert finite(result.model) and np.isfinite(result.losses).all() and result.skipped == 3
+
+
+class WithTable(npax.models.AbstractNeuralProcess):
+    """A model with a fixed array of NumPy's."""
+
+    inner: npax.CNP
+    table: np.ndarray
+    likelihood: npax.likelihoods.AbstractLikelihood
+    dx: int = eqx.field(static=True, default=1)
+
+    def condition(self, xc, yc, mask=None):
+        return self.inner.condition(xc * self.table, yc, mask)
+
+    def predict(self, state, xt):
+        return self.inner.predict(state, xt * self.table)
+
+
+def test_models_with_arrays_of_numpy_resume(tmp_path):
+    inner = tiny(jr.key(0))
+    model = WithTable(inner, np.full(1, 2.0, np.float32), inner.likelihood)
+    options = {"model": model, "objective": npax.objectives.nll}
+    train(2, **options, checkpoint=tmp_path)
+    resumed = train(4, **options, checkpoint=tmp_path)
+    assert np.allclose(resumed.losses, train(4, **options).losses[2:], rtol=1e-5)
+
+
 def test_a_loss_may_be_a_plain_number():
     assert (train(2, objective=lambda model, task, key: 0.5).losses == 0.5).all()
 
@@ -335,6 +375,7 @@ def test_arguments_of_other_types_are_named(wrong, words):
         ({"save_every": "1"}, "`save_every` must be a number of seconds, at least 0; got '1'"),
         ({"save_every": -1}, "`save_every` must be a number of seconds, at least 0; got -1"),
         ({"model": lambda key: 3}, "`model` must be a function of a key that makes a model; it returned 3"),
+        ({"model": lambda key: (tiny(key), 1)}, "`model` must be a function of a key that makes a model; it returned"),
     ],
 )
 def test_arguments_that_cannot_be_are_named(wrong, words):
@@ -545,12 +586,27 @@ def test_seeds_need_a_function_of_a_key():
     ids=["bootstrap", "translation-equivariant"],
 )
 def test_a_step_goes_along_the_gradient_of_the_mean_loss(model):
-    """Models that map over copies of themselves, or over pairs, within each task; the key of the step is `fit`'s."""
+    """Models that map over copies of themselves, or over pairs, within each task."""
     start = untrained(model)
-    result = npax.fit(
-        start, Sines(), steps=1, key=jr.key(3), batch_size=3, optimizer=optax.sgd(1.0), chunk=1, progress=False
-    )
-    objective = npax.objectives.suited(start)
+    goes_along_the_gradient(start, npax.objectives.suited(start))
+
+
+def test_objectives_may_take_gradients_themselves():
+    """Of each task its own: of the weights, as in meta-learning, and of places, as for slopes that are penalised."""
+
+    def objective(model, task, key):
+        step = eqx.filter_grad(npax.objectives.nll)(model, task)
+        moved = eqx.apply_updates(model, jax.tree.map(lambda a: -0.1 * a, step))
+        slope = jax.grad(lambda x: jnp.sum(model(task.xc, task.yc, x, task.mask_c).mean))(task.xt)
+        return npax.objectives.nll(moved, task) + jnp.mean(jnp.square(slope))
+
+    goes_along_the_gradient(tiny(jr.key(0)), objective)
+
+
+def goes_along_the_gradient(start, objective):
+    """The key of the step is `fit`'s."""
+    options = {"objective": objective, "optimizer": optax.sgd(1.0), "chunk": 1, "progress": False}
+    result = npax.fit(start, Sines(), steps=1, key=jr.key(3), batch_size=3, **options)
 
     @eqx.filter_jit
     def gradient(model, key, i):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -38,11 +40,14 @@ def dense_attention(
 def check_operands(q, k, v, bias, xq, xk, mask) -> None:
     """**Raises** `ValueError` where queries, keys, values, mask and locations do not belong together."""
     fits = q.ndim == k.ndim == v.ndim == 3 and len(q) == len(k) == len(v)
-    if not (fits and q.shape[2] == k.shape[2] and k.shape[1] == v.shape[1]):
+    if not (fits and q.shape[2] == k.shape[2] > 0 and k.shape[1] == v.shape[1]):
         raise ValueError(
             "`q`, `k` and `v` must have the shapes [heads, nq, d], [heads, nk, d] and [heads, nk, dv]; got "
             f"{[*q.shape]}, {[*k.shape]} and {[*v.shape]}."
         )
+    whole = [name for name, a in {"q": q, "k": k, "v": v}.items() if not jnp.issubdtype(a.dtype, jnp.floating)]
+    if whole:
+        raise TypeError(f"`{whole[0]}` must be of real numbers, got {(q, k, v)['qkv'.index(whole[0])].dtype}.")
     if mask is not None:
         booleans(mask=mask)
         if mask.shape != k.shape[1:2]:
@@ -103,7 +108,7 @@ def scores(q, k, bias, mask):
     return s if bias is None else jax.lax.optimization_barrier(s)
 
 
-def hide(mask, k, v, xk):
+def hide(mask, k, v, xk) -> tuple[Any, Any, Any]:
     """Zeros for whatever stands under the mask, so that junk there reaches neither values nor gradients."""
     if mask is None:
         return k, v, xk

@@ -1,3 +1,5 @@
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,8 +33,8 @@ class RotaryCoordinates(eqx.Module):
         whole_number(1, heads=heads, size=size, dx=dx)
         if size % 2:
             raise ValueError(f"`size` must be even: channels are rotated in pairs; got {size}.")
-        if not 0 < low <= high:
-            raise ValueError(f"`low` must be positive and `high` not below it, got low={low}, high={high}.")
+        if not 0 < low <= high < math.inf:
+            raise ValueError(f"`low` must be positive and `high` finite, not below it; got low={low}, high={high}.")
         length_key, direction_key = jr.split(key)
         length = jnp.exp(jr.uniform(length_key, (heads, size // 2, 1), minval=jnp.log(low), maxval=jnp.log(high)))
         direction = jr.normal(direction_key, (heads, size // 2, dx))

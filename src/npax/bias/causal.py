@@ -1,3 +1,5 @@
+import operator
+
 import equinox as eqx
 import jax.numpy as jnp
 
@@ -13,7 +15,7 @@ class CausalBias(AbstractBias):
     """
 
     heads: int = eqx.field(static=True)
-    column: int = eqx.field(static=True, default=-1)
+    column: int = eqx.field(static=True, default=-1, converter=operator.index)
 
     def __check_init__(self):
         whole_number(1, heads=self.heads)

@@ -4,6 +4,7 @@ from typing import Any
 
 import equinox as eqx
 
+from ..arguments import instance
 from ._base import AbstractBias, check_columns
 
 
@@ -20,6 +21,11 @@ class ColumnsBias(AbstractBias):
 
     bias: AbstractBias
     columns: tuple[int, ...] = eqx.field(static=True, converter=_whole_numbers)
+
+    def __check_init__(self):
+        instance(AbstractBias, bias=self.bias)
+        if not self.columns:
+            raise ValueError("`columns` must name at least one column of the locations, got none.")
 
     def __call__(self, xq, xk):
         columns = list(self.columns)

@@ -1,3 +1,5 @@
+import math
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,8 +33,8 @@ class GeometricRBFBias(AbstractBias):
 
     def __init__(self, heads: int, *, bases: int = 6, sharpness: float = 0.25, key: PRNGKeyArray):
         whole_number(1, heads=heads, bases=bases)
-        if not sharpness > 0:
-            raise ValueError(f"`sharpness` must be positive, got {sharpness}.")
+        if not 0 < sharpness < math.inf:
+            raise ValueError(f"`sharpness` must be positive and finite, got {sharpness}.")
         self.a = 0.5 * jr.normal(key, (heads, bases))
         self.sharpness = float(sharpness)
 

@@ -151,7 +151,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         """The probability that the rate is above one threshold or several: `[n]`, then the shape of `threshold`. Of a
         single further place; `include_noise=False` is that of the smooth rate, which maps of exceedance usually
         show."""
-        return exceedance(*self._levels(X, include_noise), threshold, self._counts)
+        mean, std = self._levels(X, include_noise)
+        return exceedance(mean, std, threshold, self._counts)
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True, *, exposure: Any = 1.0) -> np.ndarray:
         """Counts of an `exposure`, drawn jointly: `[n n_samples]`.

@@ -120,7 +120,8 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
     def exceedance(self, X, threshold, include_noise=True) -> np.ndarray:
         """The probability that the value is above one threshold or several: `[n]`, then the shape of `threshold`. Of a
         new observation; `include_noise=False` is that of the noiseless function."""
-        return exceedance(*self._levels(X, include_noise), threshold, LOG)
+        mean, std = self._levels(X, include_noise)
+        return exceedance(mean, std, threshold, LOG)
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`, `[n n_samples]`: as `NeuralProcessRegressor.sample_y`."""

@@ -310,7 +310,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         """The probability that the value is above one threshold or several: shape of `y` for the rows of `X`, then that
         of `threshold`. From the normal distribution of `predict_quantiles`: of a new observation; `include_noise=False`
         is that of the noiseless function, which maps of exceedance usually show."""
-        return exceedance(*self.predict(X, return_std=True, include_noise=include_noise), threshold)
+        mean, std = self.predict(X, return_std=True, include_noise=include_noise)
+        return exceedance(mean, std, threshold)
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:
         """Joint samples at the rows of `X`: `[n n_samples]` or `[n dy n_samples]`; see `npax.sample` for the method.

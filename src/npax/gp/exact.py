@@ -5,6 +5,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, Scalar
 from tinygp.kernels import Kernel
 
+from ..arguments import booleans, instance
 from ..linalg import cholesky, solve_lower
 from ..task import Task
 
@@ -25,7 +26,18 @@ def exact_posterior(
 
     **Cost:** nc³/3 + nc² nt multiplications. **Pitfalls:** in float32 the noise must be at least about nc epsilon;
     call it under `jax.enable_x64()` for references.
+
+    **Raises:** `ValueError` for other shapes; `TypeError` for what is no kernel of tinygp, and no mask of booleans.
     """
+    instance(Kernel, kernel=kernel)
+    booleans(mask=mask)
+    n = len(xc)
+    if jnp.ndim(xc) != 2 or jnp.shape(yc) != (n,) or jnp.shape(mask) != (n,) or jnp.shape(noise) not in ((), (n,)):
+        raise ValueError(
+            f"`xc`, `yc`, `mask` and `noise` must have the shapes [nc, dx], [nc], [nc] and [] or [nc]; got "
+            f"{[*jnp.shape(xc)]}, {[*jnp.shape(yc)]}, {[*jnp.shape(mask)]} and {[*jnp.shape(noise)]}. Take the columns "
+            "of `y` one by one."
+        )
     xc, yc = jnp.where(mask[:, None], xc, 0.0), jnp.where(mask, yc, 0.0)
     both = mask[:, None] & mask[None, :]
     k_cc = jnp.where(both, kernel(xc, xc), 0.0) + jnp.diag(jnp.where(mask, noise, 1.0))

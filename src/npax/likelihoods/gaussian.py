@@ -21,7 +21,7 @@ class HeteroscedasticGaussian(AbstractLikelihood):
     """
 
     dy: int = eqx.field(static=True)
-    min_std: float = eqx.field(static=True, default=1e-4)
+    min_std: float = eqx.field(static=True, default=1e-4, converter=float)
 
     def __check_init__(self):
         whole_number(1, dy=self.dy)
@@ -46,7 +46,7 @@ class HomoscedasticGaussian(AbstractLikelihood):
 
     raw_std: Float[Array, " dy"]
     dy: int = eqx.field(static=True)
-    min_std: float = eqx.field(static=True)
+    min_std: float = eqx.field(static=True, converter=float)
 
     def __init__(self, dy: int, min_std: float = 1e-4):
         self.raw_std, self.dy, self.min_std = jnp.zeros(dy), dy, min_std
@@ -72,7 +72,7 @@ class FunctionAndNoise(AbstractLikelihood):
     """
 
     dy: int = eqx.field(static=True)
-    min_std: float = eqx.field(static=True, default=1e-3)
+    min_std: float = eqx.field(static=True, default=1e-3, converter=float)
 
     def __check_init__(self):
         whole_number(1, dy=self.dy)

@@ -32,7 +32,7 @@ class JointGaussian(AbstractLikelihood):
 
     dy: int = eqx.field(static=True)
     rank: int = eqx.field(static=True, default=16)
-    min_std: float = eqx.field(static=True, default=1e-4)
+    min_std: float = eqx.field(static=True, default=1e-4, converter=float)
 
     def __check_init__(self):
         whole_number(1, dy=self.dy, rank=self.rank)

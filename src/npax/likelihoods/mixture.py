@@ -66,8 +66,11 @@ class EqualMixture(dist.Distribution):
         still, level = jax.lax.stop_gradient((self, q))
         found = still._bisected(level)
         for _ in range(2):
-            density, above = jnp.exp(self.log_prob(found)), self.cdf(found) - q
-            found = found - (above - jax.lax.stop_gradient(above)) / jnp.where(density > 0, density, 1.0)
+            inside = jnp.isfinite(found)  # else a probability of 0 or 1
+            at = jnp.where(inside, found, 0.0)
+            density, above = jnp.exp(self.log_prob(at)), self.cdf(at) - q
+            moved = at - (above - jax.lax.stop_gradient(above)) / jnp.where(density > 0, density, 1.0)
+            found = jnp.where(inside, moved, found)
         return found
 
     def _bisected(self, q):

@@ -1,3 +1,5 @@
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
@@ -82,8 +84,19 @@ def log_prob(
         return jnp.asarray(distribution.log_prob(y))
     # Zeros would not do: outside of the support, as of amounts, gradients are NaN. A value that counts lies within.
     within = y.reshape(-1, y.shape[-1])[jnp.argmax(mask)]
-    safe = jnp.where(jnp.any(mask), within, jax.lax.stop_gradient(jnp.asarray(distribution.mean)).astype(y.dtype))
+    possible = jax.lax.stop_gradient(_possible_value(distribution)).astype(y.dtype)
+    safe = jnp.where(jnp.any(mask), within, possible)
     return jnp.where(mask, distribution.log_prob(jnp.where(mask[..., None], y, safe)), 0.0)
+
+
+def _possible_value(distribution):
+    """The mean, where there is one; else any value of the support, such as zero."""
+    support: Any = distribution.support
+    try:
+        mean = jnp.asarray(distribution.mean)
+    except NotImplementedError:
+        return support.feasible_like(jnp.zeros(distribution.shape()))
+    return jnp.where(jnp.isfinite(mean), mean, support.feasible_like(mean))
 
 
 def noiseless(distribution: dist.Distribution) -> dist.Distribution:

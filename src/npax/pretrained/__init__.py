@@ -1,6 +1,7 @@
 """Weights that come with the package."""
 
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 
 _FOLDER = Path(__file__).parent
@@ -13,6 +14,8 @@ def pretrained() -> list[str]:
 
 def find(name: str | Path) -> Path:
     """The file of a pretrained model's name, or the path itself. **Raises** `FileNotFoundError` with what there is."""
+    if not isinstance(name, str | PathLike):
+        raise TypeError(f"`path` must be the name of a pretrained model or the path of a file; got {name!r}.")
     path = Path(name).expanduser()
     shipped = _FOLDER / f"{name}.safetensors"
     if path.is_file() or (path.suffix != ".safetensors" and shipped.is_file()):

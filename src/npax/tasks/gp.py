@@ -1,6 +1,7 @@
 """Tasks drawn from Gaussian processes, and those of KR2."""
 
 import abc
+import math
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -80,12 +81,12 @@ class GPTask(AbstractGPTask):
             raise ValueError(f"The context sizes must satisfy low <= nc, got low={low}, nc={nc}.")
         if nc + grid == 0:
             raise ValueError("`nc` and `grid` must not both be 0: there would be no targets.")
-        if not noise_std > 0:
-            raise ValueError(f"`noise_std` must be positive, got {noise_std}.")
+        if not 0 < noise_std < math.inf:
+            raise ValueError(f"`noise_std` must be positive and finite, got {noise_std}.")
         if dx > 1 and kernel.one_coordinate:
             kind = type(kernel).__name__
             raise ValueError(f"`kernel` = {kind} is of one coordinate: take `dx` = 1, not {dx}, or another prior.")
-        self.kernel, self.dx, self.nc, self.low, self.grid, self.noise_std = kernel, dx, nc, low, grid, noise_std
+        self.kernel, self.dx, self.nc, self.low, self.grid, self.noise_std = kernel, dx, nc, low, grid, float(noise_std)
 
     @property
     def target_noise_std(self):

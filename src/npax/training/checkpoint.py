@@ -65,7 +65,7 @@ def unpack(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         about = json.loads(text)
         if not isinstance(about, dict):
             raise TypeError(f"its description is {text[:100]}")
-    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedFile(f"{path} is damaged or not a file that npax wrote: {error}") from error
     if checksum != _digest(arrays) or metadata.get("about_sha256", _digest_text(text)) != _digest_text(text):
         raise DamagedFile(f"{path} is damaged: its content does not match its checksum.")

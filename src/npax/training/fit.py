@@ -84,13 +84,13 @@ def fit(
 
     `chunk` steps run as one `lax.scan`; between chunks the progress bar, checkpoints, evaluation and Ctrl-C have
     their turn. The tasks of a step depend on `key` and the number of the step alone, so a run that is killed and
-    resumed ends with the same bytes as one that was not. A step whose loss or gradient is not finite is skipped and
-    counted.
+    resumed ends with the same bytes as one that was not. A step whose loss, gradient or update is not finite is skipped
+    and counted.
 
     **Arguments:** `model`: where to start; with `seeds` > 1 a function `key -> model`, so that each seed starts
     elsewhere (all seeds train side by side under `vmap`, on their own tasks). `tasks`: a sampler, or a `Curriculum`
     of several shapes (then `batch_size` is the curriculum's). `objective(model, task, key) -> scalar` of one
-    task (default: what suits the model, `objectives.suited`).
+    task (default: what suits the model, `objectives.suited`); it may take gradients itself, of reverse mode.
     `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
     newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end

@@ -36,6 +36,7 @@ def start(
 
     def one(key):
         module = _made(model, key) if drawn else model
+        module = jax.tree.map(lambda a: jnp.asarray(a) if isinstance(a, np.ndarray) else a, module)
         opt_state = optimizer.init(eqx.filter(module, eqx.is_inexact_array))
         return module, opt_state
 
@@ -49,7 +50,7 @@ def start(
 
 def _made(model, key):
     made = model(key)
-    if not hasattr(made, "condition") and not jax.tree.leaves(eqx.filter(made, eqx.is_inexact_array)):
+    if not isinstance(made, eqx.Module):
         raise TypeError(f"`model` must be a function of a key that makes a model; it returned {made!r}.")
     return made
 

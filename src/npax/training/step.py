@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 import optax
 from jax.sharding import Mesh
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -32,7 +33,8 @@ def step(
     optimizer: optax.GradientTransformation,
     mesh: Mesh,
 ) -> tuple[eqx.Module, optax.OptState, Float[Array, ""], Bool[Array, ""]]:
-    """The model and the optimiser's state after one step, its loss, and whether that or the gradient is not finite."""
+    """The model and the optimiser's state after one step, its loss, and whether that, the gradient or the update is not
+    finite."""
     loss, grads = _gradient_of_share(model, stage, key, objective, mesh)
     if mesh.size > 1:
         loss, grads = jax.lax.psum((loss, grads), AXIS)
@@ -41,7 +43,7 @@ def step(
         with_loss = optax.with_extra_args_support(optimizer)  # which some read, such as `reduce_on_plateau`
         updates, new_opt_state = with_loss.update(grads, opt_state, params, value=loss)
         new_params = optax.apply_updates(params, updates)
-    sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads))
+    sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads)) & jnp.isfinite(optax.tree.norm(updates))
     new_params, new_opt_state = jax.tree.map(
         lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
     )
@@ -56,7 +58,7 @@ def _gradient_of_share(model, stage, key, objective, mesh):
     index = (jax.lax.axis_index(AXIS) * count + jnp.arange(count))[:, None] * size + jnp.arange(size)
 
     def of_task(model, task, key):
-        return jnp.asarray(objective(model, task, key))  # a plain number, too, is one for each task
+        return _number(objective(model, task, key))
 
     @eqx.filter_value_and_grad
     def gradient(model, index):
@@ -74,6 +76,14 @@ def _gradient_of_share(model, stage, key, objective, mesh):
 
     nothing = jax.tree.map(jnp.zeros_like, (jnp.zeros(()), eqx.filter(model, eqx.is_inexact_array)))
     return gradient(model, index[0]) if count == 1 else jax.lax.scan(add, nothing, index)[0]
+
+
+def _number(loss):
+    """A plain number, too, is one for each task. **Raises** `TypeError` for what is no real number."""
+    plain = isinstance(loss, float | int | np.number) and not isinstance(loss, bool)
+    if not (plain or (isinstance(loss, jax.Array | np.ndarray) and jnp.issubdtype(loss.dtype, jnp.floating))):
+        raise TypeError(f"`objective(model, task, key)` must return one real number and nothing beside; got {loss!r}.")
+    return jnp.asarray(loss)
 
 
 def _check_losses(losses):
