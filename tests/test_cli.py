@@ -139,7 +139,7 @@ def test_a_column_of_known_errors(observations, weights, tmp_path):
     result = predict(observations, model, "--error", "se", "--at", tmp_path / "places.nc", "-o", tmp_path / "out.nc")
     assert f"crps {scores['crps']:.4g}" in re.sub(r"\s+", " ", result.output)
     refused(predict(observations, model, "--error", "sd", "--at", observations, "-o", out), "'sd'", "se")
-    refused(predict(observations, weights, "--error", "se", "--at", observations, "-o", out), "hear of any")
+    refused(predict(observations, weights, "--error", "se", "--at", observations, "-o", out), "not made for any")
 
 
 @pytest.mark.parametrize("size", [(3, 4), (1, 4), (3, 1), (1, 1)])

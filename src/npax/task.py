@@ -15,7 +15,7 @@ class Task(eqx.Module):
     masks: whatever stands under a `False` (NaN too) counts for nothing, in values and in gradients.
 
     `error_c`: standard deviations of that part of the noise on each value of the context that is known beforehand, for
-    models that hear of them (`TNPKR` with `errors=True`); None, or zeros, where all is to be inferred.
+    models that take them (`TNPKR` with `errors=True`); None, or zeros, where all is to be inferred.
 
     **Shapes:** `xc [nc dx]`, `yc [nc dy]`, `mask_c [nc]`, `xt [nt dx]`, `yt [nt dy]`, `mask_t [nt]`, `error_c` of `yc`.
     """

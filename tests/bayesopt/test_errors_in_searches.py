@@ -61,7 +61,7 @@ def test_wrong_errors_change_nothing(error, words):
     opt = Optimizer([(0, 1)], model=untrained.small())
     with pytest.raises(ValueError, match=words):
         opt.tell([0.5], 1.0, error=error)
-    with pytest.raises(ValueError, match="not made to hear"):
+    with pytest.raises(ValueError, match="not made for any"):
         Optimizer([(0, 1)], model=untrained.cnp(3)).tell([0.5], 1.0, error=0.1)
     assert opt.result().nfev == 0
 

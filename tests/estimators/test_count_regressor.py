@@ -413,7 +413,7 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
     for other in (npax.CountRegressor(), "gp-universal"):
         with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
             npax.CountRegressor(regressor=other).fit(X, y)
-    with pytest.raises(ValueError, match="hears of known errors"):
+    with pytest.raises(ValueError, match="takes known errors"):
         npax.CountRegressor(regressor=npax.NeuralProcessRegressor(untrained.cnp(3))).fit(X, y)
 
 

@@ -114,9 +114,9 @@ def test_wrong_errors_are_refused_and_change_nothing(small, arrays, error, words
 
 def test_models_that_hear_of_none_and_fine_tuning_refuse_them(small, tiny, arrays):
     X, y, error = arrays
-    with pytest.raises(ValueError, match="this CNP was not made to hear of any"):
+    with pytest.raises(ValueError, match="this CNP was not made for any"):
         npax.NeuralProcessRegressor(tiny).fit(X, y, error=error)
-    with pytest.raises(ValueError, match="`finetune` does not hear of a known `error`"):
+    with pytest.raises(ValueError, match="`finetune` does not take a known `error`"):
         npax.NeuralProcessRegressor(small).fit(X, y, error=error, finetune=1)
 
 

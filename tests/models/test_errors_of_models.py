@@ -86,14 +86,14 @@ def test_models_hear_of_errors_or_refuse_them(name):
             jax.eval_shape(lambda: condition_on(model, data.xc, data.yc, data.mask, jnp.abs(data.yc)))
         )
     else:
-        with pytest.raises(ValueError, match=f"this {type(model).__name__} was not made to hear of any"):
+        with pytest.raises(ValueError, match=f"this {type(model).__name__} was not made for any"):
             condition_on(model, data.xc, data.yc, data.mask, jnp.abs(data.yc))
 
 
 def test_a_model_of_tokens_that_hears_of_none_says_so():
     model = MODELS["tnp-d"](jr.key(0))
     data = draw_data(model, jr.key(0))
-    with pytest.raises(ValueError, match="this TNPD was not made to hear of any"):
+    with pytest.raises(ValueError, match="this TNPD was not made for any"):
         model.condition(data.xc, data.yc, data.mask, jnp.abs(data.yc))
 
 

@@ -209,6 +209,32 @@ def test_updates_that_are_not_finite_are_skipped(tmp_path):
     assert finite(result.model) and np.isfinite(result.losses).all() and result.skipped == 3
 
 
+def test_weights_may_stay_as_they_are():
+    """By the recipe of `fit`'s docstring."""
+
+    def fixed(params):
+        free = jax.tree.map(lambda _: False, params)
+        return eqx.tree_at(lambda p: p.path, free, jax.tree.map(lambda _: True, free.path))
+
+    start = tiny(jr.key(0))
+    optimizer = optax.chain(optax.sgd(0.1), optax.masked(optax.set_to_zero(), fixed))
+    trained = train(2, model=start, optimizer=optimizer).model
+    assert fingerprint(trained.path) == fingerprint(start.path)
+    assert fingerprint(trained.decoder) != fingerprint(start.decoder)
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        optax.contrib.sam(optax.sgd(0.1), optax.sgd(0.05)),
+        optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau()),
+    ],
+    ids=["reads-no-loss", "reads-the-loss"],
+)
+def test_optimisers_get_the_loss_if_they_read_it(optimizer):
+    assert np.isfinite(train(2, optimizer=optimizer).losses).all()
+
+
 class WithTable(npax.models.AbstractNeuralProcess):
     """A model with a fixed array of NumPy's."""
 

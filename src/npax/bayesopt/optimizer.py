@@ -141,13 +141,13 @@ class Optimizer:
         """The value `y` of the function at `x [d]`, asked for or not; or many, `y [n]` at `x [n d]`.
 
         `error`: the standard error of the value where it is known, one for all values or one for each, zero where the
-        noise is unknown. It needs a model that hears of errors, as gp-universal does.
+        noise is unknown. It needs a model that takes errors, as gp-universal does.
 
         One value at another place answers the one open question, if there is one only. Of several open ones answer each
         at its own place.
 
         **Raises:** `ValueError` for places outside the bounds (by more than rounding), for shapes that do not fit and
-        for an `error` that is no standard deviation or that the model does not hear of; `TypeError` for values that
+        for an `error` that is no standard deviation or that the model does not take; `TypeError` for values that
         are not numbers.
         """
         y = numbers(y)

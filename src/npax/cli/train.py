@@ -49,8 +49,8 @@ def train(
         bool, typer.Option("--distributed", help="Train as one of the processes that srun or mpirun started.")
     ] = False,
 ) -> None:
-    """Train a model, on all devices of this machine. Ctrl-C leaves a checkpoint to go on from,
-    and so does the end of a scheduler's patience (SIGTERM).
+    """Train a model, on all devices of this machine. Ctrl-C leaves a checkpoint to go on from, and so does SIGTERM,
+    which schedulers send at the time limit.
 
     Examples:
 

@@ -56,19 +56,22 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     - `counts`: `npax.counts.Poisson()` for events, which None stands for; `npax.counts.Binomial()` for positives among
       those tested.
     - `regressor`: the `NeuralProcessRegressor` of the level, with coordinates, covariates and whatever else it takes;
-      None for one as it comes. Its model must hear of known errors, as `"gp-universal"` does.
+      None for one as it comes. Its model must take known errors, as `"gp-universal"` does.
 
     **Attributes** after `fit`: `regressor_`, that of the level, fitted: `regressor_.predict` gives levels, and
     `regressor_.coef_` slopes; `X_`, `y_`, `exposure_`; `n_iter_`, the rounds of inference; `n_features_in_`.
 
     **Shapes:** `X [n d]`, `y [n]`, `exposure [n]` or one number. Rates are of one unit of exposure.
 
-    Counts of the same place, and the same covariates, are summed first: whether their rates are one, or each has a
-    noise of its own, is told from how they differ. Counts so small that single ones say next to nothing are summed
-    over near places: to two expected events, or so that 125 to 250 sums are left (of a series 50 to 100), but to
-    half an event if there are ten. With `covariates`, where these are alike, to half an event; of 2,000 counts or
-    more to up to two, so that 500 to 1,000 sums are left. Where eight are seen, as in an outbreak, they are not
-    summed with others.
+    **Sums.** Counts of the same place, and the same covariates, are summed first: whether their rates are one, or each
+    has a noise of its own, is told from how they differ. Counts so small that single ones say next to nothing are
+    summed over near places:
+
+    - without covariates to two expected events, or so that 125 to 250 sums are left (of a series 50 to 100), but at
+      least to half an event;
+    - with `covariates`, where these are alike, to half an event; of 2,000 counts or more to up to two, so that 500 to
+      1,000 sums are left;
+    - a place at which eight events are seen, as in an outbreak, is not summed with others.
 
     **Pitfalls:** rates are averages over a place's people; a rate that was counted over a region is taken to be that of
     its point. Where events are few intervals are too narrow: with 87 in 400 places those of the smooth rate hold 89 %,
@@ -227,7 +230,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         model = regressor.model_
         if not (hears_errors(model) and of_real_numbers(model.likelihood)):
             raise ValueError(
-                "`regressor` must have a model of real numbers that hears of known errors, such as "
+                "`regressor` must have a model of real numbers that takes known errors, such as "
                 f'"gp-universal"; got one that is a {type(model).__name__}.'
             )
         return X, y, exposure

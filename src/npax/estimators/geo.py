@@ -63,8 +63,8 @@ def interpolate(
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
       none that is); or the coordinates alone, as a mapping from name to values.
-    - `x`: the name or names of the coordinates, the same in both; with `coords="latlon"` longitude and latitude first,
-      others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
+    - `x`: the name or names of the coordinates, the same in both. Longitude and latitude need `coords="latlon"`, and
+      come first, others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
       (`coords="planar"`, and beside longitude and latitude): their unit is no matter there, unless all observations
       are of one date.
     - `y`: the name or names of what is predicted, each by itself, but by one strategy, from the places where all of

@@ -72,7 +72,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       of `y` as well, such as the elevation or the distance to a river. `y` rises with each in proportion, by slopes
       that are fitted (the external drift of universal kriging, `npax.inference.Drift`), and the network predicts what
       these leave. Where effects are not linear give logarithms, squares, zeros and ones for classes. Good values: up to
-      a fifth as many as there are observations; of fewer than five of these they are not heard.
+      a tenth as many as there are observations (at a fifth 95 % intervals cover 88 %); with fewer than five
+      observations they are ignored.
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -116,19 +117,23 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     **Warns** with `npax.estimators.Extrapolation` where targets lie outside the observations by more than half of their
     half-width: intervals there are too narrow.
 
-    **Pitfalls:** on small even designs intervals are a bit too narrow: where noise is a third of the field's standard
-    deviation, 95 % intervals hold 93 % of new observations from 12 or 40 points on a line, 91 to 96 % from lattices of
-    64 to 400; with noise as strong as the field 91 and 93 %. At the very places of observations strong noise is taken
-    for a rough field, unless it is known (`error`), and fewer new observations in the plane are held: 92 % from 60
-    points with noise a third of the field, 89 % with noise as strong, 94 % from 200; a tenth of the box beside them 95
-    %. Intervals of the noiseless function are too narrow there likewise, and elsewhere too wide where noise is as
-    strong as the field: nearly all of them hold; of thousands of observations with little noise on a line 89 to 91 %,
-    for of means the network does not know how the function varies within each; of 10 to 40 places, observed again and
-    again with a noise three times as strong, 83 to 93 %. Slopes on `covariates` are the same
-    everywhere. What varies by less than about a hundredth of the standard deviation of `y` is not resolved: take a
-    strong trend off first, and add it to the predictions. Intervals cover new observations; pass `include_noise=False`
-    for the noiseless function. Columns in another order, or `-y`, get answers that differ a little, for the network has
-    learned such symmetries, not been given them (`npax.Symmetrised` averages over some).
+    **Pitfalls:** intervals cover new observations; `include_noise=False` is for the noiseless function. Slopes on
+    `covariates` are the same everywhere. What varies by less than about a hundredth of the standard deviation of `y` is
+    not resolved: take a strong trend off first, and add it to the predictions. Columns in another order, or `-y`, get
+    answers that differ a little, for the network has learned such symmetries, not been given them (`npax.Symmetrised`
+    averages over some).
+
+    Where 95 % intervals cover another share than 95 %:
+
+    - of new observations, on even designs: where noise is a third of the field's standard deviation 93 % from 12 or 40
+      points on a line, 91 to 96 % from lattices of 64 to 400; with noise as strong as the field 91 and 93 %;
+    - of new observations at the very places of others in the plane, where strong noise is taken for a rough field,
+      unless it is known (`error`): 92 % from 60 points with noise a third of the field, 89 % with noise as strong, 94 %
+      from 200; a tenth of the box beside them 95 %;
+    - of the noiseless function: at these places less likewise; elsewhere nearly all, where noise is as strong as the
+      field; from thousands of observations with little noise on a line 89 to 91 %, since the network does not know how
+      the function varies within a mean; of 10 to 40 places, observed again and again with a noise three times as
+      strong, 83 to 93 %.
     """
 
     def __init__(
@@ -162,7 +167,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         **Arguments:**
 
         - `error`: standard deviations of that part of the noise on `y` that is known beforehand, such as that of an
-          instrument or of averages (`std / sqrt(n)`): of the shape of `y`, or one for all; zero where none is known.
+          instrument or of averages (`std / sqrt(n)`): of the shape of `y`, or one for all. Zero where none is known: it
+          does not say that a value is exact, which no option does.
           What noise there is beside it the model infers, and only that is part of a new observation's: one whose own
           error is known has the standard deviation `np.hypot(std, error)`. Observations of errors far above those of
           most are left out, for they would say next to nothing. Where near observations are averaged each counts as
@@ -174,7 +180,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         - `gaps`: how they look, such as `npax.training.MovedGaps(at)` with the places `at` that are to be filled.
 
         **Raises:** `ValueError` for wrong shapes, text, dates, NaN or infinity in `X`, no rows, more columns than the
-        model takes, latitudes beyond 90, an `error` that is negative or not finite, or for a model that hears of none
+        model takes, latitudes beyond 90, an `error` that is negative or not finite, or for a model that takes none
         or is fine-tuned; `FileNotFoundError` or `npax.training.DamagedFile` for the model's file.
         """
         self._check_options()
@@ -184,7 +190,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 "`gaps` say what to fine-tune on, and `finetune` is 0: give it a number of steps, say 200."
             )
         if error is not None and finetune:
-            raise ValueError("`finetune` does not hear of a known `error`: leave one of the two out.")
+            raise ValueError("`finetune` does not take a known `error`: leave one of the two out.")
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=True)
             self._begin(X)

@@ -53,7 +53,7 @@ def sample(
     **Arguments:** `model`; `xc [nc dx]`, `yc [nc dy]`, `xt [nt dx]` in the model's coordinates, as for the model
     itself (`NeuralProcessRegressor.sample_y` takes any units); `n` samples; `include_noise`: of new observations, or
     of the noiseless function where the model tells them apart; `progress`: show a progress bar over the values that
-    `"ar"` draws; `error [nc dy]`: known standard errors of `yc`, for models that hear of them (what is drawn has none).
+    `"ar"` draws; `error [nc dy]`: known standard errors of `yc`, for models that take them (what is drawn has none).
 
     **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side; 1, 2, 4,
     8, ... or a multiple of 64 are drawn.
@@ -117,7 +117,7 @@ def autoregressive_log_prob(
     each in a random order of the targets. A model that is not a consistent process gives each order another value.
 
     Never to be compared with likelihoods of targets predicted one by one. `error [nc dy]`: known standard errors of
-    `yc`, for models that hear of them. **Cost:** as one sample per order. **Pitfall:** it is a score, of one task of
+    `yc`, for models that take them. **Cost:** as one sample per order. **Pitfall:** it is a score, of one task of
     numbers as in `sample`; it has no gradient. Train by `npax.objectives`.
     """
     whole_number(1, orders=orders)

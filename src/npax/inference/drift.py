@@ -17,7 +17,7 @@ from .predict import adapted
 from .standardise import Standardiser
 
 FEWEST = 5
-"""Observations below which covariates are not heard."""
+"""Observations below which covariates are ignored."""
 TOGETHER, SIZE = 1024, 128
 """Observations up to which all are seen together; and in each of the groups that more of them are cut into."""
 ROUNDS, SOME = 3, 128
@@ -55,9 +55,9 @@ class Drift:
 
     **Arguments:** `coordinates` of `x [n d]`; covariates `z [n p]`; `y [n dy]`, each column of which has slopes of its
     own, and its known standard errors, if any. **Cost:** on a CPU core 0.1 to 0.4 s for 100 to 300 observations, 1 s
-    for 2,000, 2 s for 20,000, 4 s for 200,000. **Pitfalls:** effects are linear, and the same everywhere. Of fewer than
-    five observations covariates are not heard. Of many covariates, a fifth as many as observations and more, intervals
-    are too narrow or too wide: 100 observations with 20 white ones cover 88 %, with 50 98 %.
+    for 2,000, 2 s for 20,000, 4 s for 200,000. **Pitfalls:** effects are linear, and the same everywhere. With fewer
+    than five observations covariates are ignored. With many covariates, a fifth as many as observations and more,
+    intervals are too narrow or too wide: 100 observations with 20 white ones cover 88 %, with 50 98 %.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class Exact:
     devices of the process, and over the cores of each.
 
     **Arguments:** `model`; `x [nc d]`, `y [nc dy]`: the context, finite, in the user's units; `coordinates`: what
-    the columns of `x` mean; `error [nc dy]`: known standard errors of `y`, for models that hear of them (observations
+    the columns of `x` mean; `error [nc dy]`: known standard errors of `y`, for models that take them (observations
     of errors far above those of most are left out); `progress`: show a progress bar over chunks of targets;
     `normalize`: bring positions to [-2, 2] (columns of units of their own to units in which what is observed varies
     alike, `AbstractCoordinates.adapted`) and values to mean zero and standard deviation one first, or leave them as
@@ -104,7 +104,7 @@ class Exact:
     or `y` do not change the answers. Threads may share it.
 
     **Raises:** `ValueError` for more columns than the model takes, `x` and `y` of different lengths, values that are
-    not finite, errors that the model does not hear of, and targets with other columns.
+    not finite, errors that the model does not take, and targets with other columns.
     """
 
     in_tiles = False
@@ -183,7 +183,7 @@ def known_errors(
 ) -> Float[np.ndarray, "n dy"] | None:
     """A copy in float64 of known standard errors.
 
-    **Raises** `ValueError` for a model that does not hear of any, another shape than that of `y`, and what is negative
+    **Raises** `ValueError` for a model that does not take any, another shape than that of `y`, and what is negative
     or not finite."""
     if error is None:
         return None

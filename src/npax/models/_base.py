@@ -65,7 +65,7 @@ class AbstractNeuralProcess(eqx.Module):
         mask: Bool[Array, " nc"] | None = None,
         error: Float[Array, "nc dy"] | None = None,
     ) -> Distribution:
-        """`predict(condition(xc, yc, mask), xt)`; `error`: known standard errors of `yc`, for models that hear of them,
+        """`predict(condition(xc, yc, mask), xt)`; `error`: known standard errors of `yc`, for models that take them,
         `condition(xc, yc, mask, error)`."""
         return self.predict(condition_on(self, xc, yc, mask, error), xt)
 
@@ -152,7 +152,7 @@ def check_error(model: AbstractNeuralProcess, error: Any, y: Any) -> None:
         return
     if not hears_errors(model):
         raise ValueError(
-            f"`error` holds known standard errors, and this {type(model).__name__} was not made to hear of any. Leave "
+            f"`error` holds known standard errors, and this {type(model).__name__} was not made for any. Leave "
             "them out, or choose the pretrained gp-universal, or a `TNPKR` that is made with `errors=True`."
         )
     if np.shape(error) != np.shape(y):

@@ -231,7 +231,7 @@ def tnp_kr_dka_rotary(dx: int, dy: int, *, likelihood: Likelihood = None, key: P
 def gp_universal(*, key: PRNGKeyArray) -> TNPKR:
     """The architecture of the shipped model `gp-universal`: one `y`, up to three coordinates (fewer: pad with zeros).
 
-    Translation equivariant; its head tells the function from the noise; it hears of known standard errors.
+    Translation equivariant; its head tells the function from the noise; it takes known standard errors.
     """
     return TNPKR(3, 1, **_rotary_parts(3), errors=True, likelihood=FunctionAndNoise(1), key=key)
 

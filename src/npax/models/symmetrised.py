@@ -140,7 +140,7 @@ class Symmetrised(AbstractNeuralProcess):
 
     @property
     def errors(self) -> bool:
-        """Whether `condition` hears of known errors: as the model does."""
+        """Whether `condition` takes known errors: as the model does."""
         return hears_errors(self.model)
 
     @compiled_alone

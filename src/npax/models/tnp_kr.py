@@ -125,7 +125,7 @@ class TNPKR(AbstractTokenStack):
 
     @property
     def errors(self) -> bool:
-        """Whether `condition` hears of known errors."""
+        """Whether `condition` takes known errors."""
         return self.embed_error is not None
 
     def context_tokens(self, xc, yc, error=None):

@@ -1,6 +1,6 @@
 """Pictures of predictions: small functions of an axes. Needs matplotlib (`pip install 'npax[plot]'`).
 
-Not imported by `import npax`; say `import npax.plot`.
+Imported when it is first used.
 """
 
 try:

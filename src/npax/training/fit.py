@@ -91,7 +91,9 @@ def fit(
     elsewhere (all seeds train side by side under `vmap`, on their own tasks). `tasks`: a sampler, or a `Curriculum`
     of several shapes (then `batch_size` is the curriculum's). `objective(model, task, key) -> scalar` of one
     task (default: what suits the model, `objectives.suited`); it may take gradients itself, of reverse mode.
-    `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`). `checkpoint`: a
+    `optimizer`: an optax transformation that takes care of its schedule (default `muon(steps)`); no line search. Some
+    weights stay as they are by `optax.masked(optax.set_to_zero(), fixed)` behind it in an `optax.chain`, where
+    `fixed(params)` gives the parameters with True and False in the place of arrays. `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
     newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end
     (one that is interrupted is not made up for when the run goes on); steps run in parts that divide both this number

@@ -1,5 +1,6 @@
 """One step of training: a batch of tasks, drawn on the device, and its gradient, a group of tasks at a time."""
 
+import inspect
 from collections.abc import Callable
 
 import equinox as eqx
@@ -40,8 +41,8 @@ def step(
         loss, grads = jax.lax.psum((loss, grads), AXIS)
     params, rest = eqx.partition(model, eqx.is_inexact_array)
     with jax.numpy_dtype_promotion("standard"):
-        with_loss = optax.with_extra_args_support(optimizer)  # which some read, such as `reduce_on_plateau`
-        updates, new_opt_state = with_loss.update(grads, opt_state, params, value=loss)
+        with_loss = {"value": loss} if _reads_the_loss(optimizer) else {}
+        updates, new_opt_state = optimizer.update(grads, opt_state, params, **with_loss)
         new_params = optax.apply_updates(params, updates)
     sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads)) & jnp.isfinite(optax.tree.norm(updates))
     new_params, new_opt_state = jax.tree.map(
@@ -76,6 +77,13 @@ def _gradient_of_share(model, stage, key, objective, mesh):
 
     nothing = jax.tree.map(jnp.zeros_like, (jnp.zeros(()), eqx.filter(model, eqx.is_inexact_array)))
     return gradient(model, index[0]) if count == 1 else jax.lax.scan(add, nothing, index)[0]
+
+
+def _reads_the_loss(optimizer):
+    """As `reduce_on_plateau` and whatever hands on what it is given, and not `optax.contrib.sam`."""
+    extra = isinstance(optimizer, optax.GradientTransformationExtraArgs)
+    kinds = {p.name: p.kind for p in inspect.signature(optimizer.update).parameters.values()} if extra else {}
+    return "value" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values()
 
 
 def _number(loss):
