@@ -122,10 +122,15 @@ def test_what_a_network_answers_far_away_is_no_covariance(gp, seen, monkeypatch)
     prediction, whole = predictor(x), np.full((1, 1001), 1 / 1001)
     true = average_std(predictor, x, whole, prediction)
     averages = sys.modules["npax.inference.averages"]
-    response = averages.covariances_with
+    responses_of = averages.responses_of
     with monkeypatch.context() as patch:
         for off in (-0.02, 0.02):
-            patch.setattr(averages, "covariances_with", lambda *given, off=off: response(*given) + off)
+
+            def wrong_by(*given, off=off):
+                response = responses_of(*given)
+                return lambda j: response(j) + off
+
+            patch.setattr(averages, "responses_of", wrong_by)
             assert np.allclose(average_std(predictor, x, whole, prediction), true, rtol=0.2)
             patch.setattr(averages, "LOST", 0.0)
             assert not np.allclose(average_std(predictor, x, whole, prediction), true, rtol=0.5)

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from ..progress import Progress
 from .by_column import ByColumn, Predictor
 from .groups import groups
-from .joint import covariances_with, nearest_correlation, unit_of
+from .joint import nearest_correlation, responses_of, unit_of
 from .predict import Prediction
 from .with_drift import WithDrift
 
@@ -40,10 +40,10 @@ def average_covariance(
     other would have too much of their own.) As variances are the ones that are predicted, a region of one row has that
     row's; none is below a ninth of what independent places would have.
 
-    **Cost:** conditioning three times per place that is asked for: 2 to 5 s on a CPU core where 50 to 200 observations
-    are seen at once; of 36 regions, or some hundreds, one to two minutes (they share the 1,024 places: of a square
-    divided into 36, 100, 256 and 400 standard deviations were 0.97, 0.96, 1.02 and 0.95 times those of the process that
-    knows the covariance, the middle eight in ten of the last 0.74 to 1.23 times). **Pitfall:** it
+    **Cost:** conditioning twice (in tiles three times) per place that is asked for: 2 to 5 s on a CPU core where 50 to
+    200 observations are seen at once; of 36 regions, or some hundreds, one to two minutes (they share the 1,024 places:
+    of a square divided into 36, 100, 256 and 400 standard deviations were 0.97, 0.96, 1.02 and 0.95 times those of the
+    process that knows the covariance, the middle eight in ten of the last 0.74 to 1.23 times). **Pitfall:** it
     overflows where standard deviations are beyond 1e154; `average_std` does not.
     """
     unit = unit_of(prediction)
@@ -80,10 +80,10 @@ def _covariance(predictor, x, weights, std, unit):
     every, of_every, _ = _standing_for(points, weights, ALL)
     few, of_few, around = _standing_for(points[every], of_every, max(ASKED, OF_EACH * len(weights)))
     positions, variance = positions[every], np.square(std[every])
-    among = np.empty((len(every), len(few), std.shape[1]))
+    among, response_to = np.empty((len(every), len(few), std.shape[1])), responses_of(predictor, positions, unit)
     with Progress("Averages", len(few), shown=predictor.progress) as bar:
         for row, j in enumerate(few):
-            response = covariances_with(predictor, positions, j, unit)
+            response = response_to(j)
             own = np.where(response[j] > 0, response[j], variance[j])
             scaled = response * np.where(own > 0, variance[j] / np.where(own > 0, own, 1.0), 0.0)
             among[:, row] = _of_the_near(scaled, points[every], j, variance)
