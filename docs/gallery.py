@@ -133,7 +133,7 @@ def prevalence() -> Figure:
     reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(coords="isotropic"))
     reg.fit(villages, positive, exposure=tested)
     found = reg.predict(nodes.reshape(-1, 2), include_noise=False).reshape(nodes.shape[:2])
-    above = reg.exceedance(nodes.reshape(-1, 2), 1 / 3).reshape(nodes.shape[:2])
+    above = reg.exceedance(nodes.reshape(-1, 2), 1 / 3, include_noise=False).reshape(nodes.shape[:2])
     figure = Figure(figsize=(15, 3.2), layout="constrained")
     axes = figure.subplots(1, 4)
     seen = axes[0].scatter(

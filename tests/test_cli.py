@@ -78,6 +78,20 @@ def test_the_package_runs_as_the_command_does():
     assert told("predict").returncode == 2
 
 
+def test_help_fills_the_lines_of_any_terminal():
+    parts = [["predict"], ["average"], ["fill"], ["train"], ["bench"], ["bench", "speed"]]
+    texts = {
+        "predict": "zone are predicted in UTC: a grid of --resolution is in UTC",
+        "bench": "leaves a checkpoint, and",
+    }
+    for command in parts:
+        found = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "2000", "TERMINAL_WIDTH": "2000"}).output
+        about = found[: found.index("╭")].splitlines()
+        lines = [line.strip() for line in about if line.strip() and not line.startswith("  ")]
+        assert all(line.endswith((".", ":")) or line.startswith(("Usage", "npax")) for line in lines), lines
+        assert texts.get(" ".join(command), "") in found
+
+
 def test_help_comes_before_the_seconds_that_jax_takes():
     code = "import sys, npax.cli; print('jax' in sys.modules); import npax.models; print('jax' in sys.modules)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -595,10 +609,11 @@ def test_names_of_regions_are_read_as_they_are_written(observations, weights, tm
 def test_columns_that_are_not_used_are_copied_as_they_are_written(observations, weights, tmp_path):
     table = pd.read_csv(observations).drop(columns="temp")
     others = {"well": ["007", "NA", "12"], "year": [2001, 1999, 2000], "depth": [0.5, 1.25, 2.0]}
-    others |= {"rank": [1, None, 3], "level": [1.0, 2.0, 3.0], "open": [True, False, True]}
+    others |= {"rank": [1, None, 3], "level": [1.0, 2.0, 3.0], "open": [True, False, True], "none": [np.nan] * 3}
+    others |= {"large": [1e20, 3.0, 2e5], "some": [True, None, False], "word": ["a", None, "b"]}
     table = table.head(3).assign(**others)
     table.to_csv(tmp_path / "places.csv", index=False)
-    same = ["year", "depth", "rank", "level", "open"]
+    same = ["year", "depth", "rank", "level", "open", "none", "large"]
     given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--no-views"]
     for output in ("out.csv", "out.parquet", "out.nc"):
         result = run("predict", *given, "--at", tmp_path / "places.csv", "-o", tmp_path / output)
@@ -606,6 +621,7 @@ def test_columns_that_are_not_used_are_copied_as_they_are_written(observations, 
         path = tmp_path / output
         found = as_table(read(path, lambda column: column.name == "well"))
         assert found.well.tolist() == ["007", "NA", "12"]
+        assert output == "out.nc" or found.word.isna().tolist() == [False, True, False]
         pd.testing.assert_frame_equal(found[same], table[same], check_dtype=output != "out.nc")
 
 

@@ -30,12 +30,14 @@ def weights(tmp_path_factory):
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 def test_a_file_gives_what_the_library_gives(field, weights, tmp_path, suffix):
     output, picture = tmp_path / "new" / f"filled{suffix}", tmp_path / "new" / "filled.png"
-    result = run("fill", field, "--y", "sst", "-o", output, "--plot", picture, "--coords", "latlon", "--model", weights)
+    given = ("fill", field, "--y", "sst", "-o", output, "--plot", picture, "--coords", "latlon", "--model", weights)
+    result = run(*given, "--quantiles", 0.1, 0.9, "--above", 1.5)
     assert result.exit_code == 0, result.output
     found = xr.load_dataset(output, engine="zarr" if suffix == ".zarr" else None)
     sst = xr.load_dataset(field).sst
-    expected = npax.fill_gaps(sst, model=weights)
-    for name in ("sst_mean", "sst_std"):
+    expected = npax.fill_gaps(sst, model=weights, quantiles=[0.1, 0.9], above=1.5)
+    assert len(expected) == 5
+    for name in expected:
         np.testing.assert_allclose(found[name], expected[name])
         assert found[name].attrs == expected[name].attrs
     assert picture.read_bytes().startswith(b"\x89PNG")

@@ -71,6 +71,27 @@ def test_second_derivatives_and_those_of_forward_mode_are_those_of_jax(matrices)
                 assert np.allclose(found, expected, rtol=1e-7)
 
 
+def test_numbers_of_two_kinds_are_brought_to_one(matrices):
+    with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
+        factor = jax.device_put(np.linalg.cholesky(np.asarray(matrices[0])))
+        b = np.arange(10).reshape(5, 2)
+        expected = scipy.linalg.solve_triangular(np.asarray(factor), b, lower=True)
+        short = jnp.asarray(b, jnp.float32)
+        found, slope = jax.value_and_grad(lambda L, b: jnp.sum(solve_lower(L, b)))(factor, short)
+        assert np.isclose(found, expected.sum()) and np.isfinite(slope).all()
+
+
+def test_a_factor_may_vary_over_devices_where_the_right_side_does_not(matrices):
+    mesh = jax.make_mesh((1,), ("tasks",), axis_types=(jax.sharding.AxisType.Auto,))
+    with jax.enable_x64():
+        mapped, whole = jax.P("tasks"), jax.P()
+        of_each = jax.vmap(lambda a, b: solve_lower(cholesky(a), b), (0, None))
+        found = jax.jit(jax.shard_map(of_each, mesh=mesh, in_specs=(mapped, whole), out_specs=mapped))
+        b = np.eye(5)[:, :2]
+        expected = [scipy.linalg.solve_triangular(np.linalg.cholesky(a), b, lower=True) for a in np.asarray(matrices)]
+        assert np.allclose(found(matrices, b), expected)
+
+
 def test_batches_are_refused():
     """`vmap` is for them; their gradients would be wrong."""
     solve = inspect.unwrap(solve_lower)

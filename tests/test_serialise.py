@@ -188,16 +188,38 @@ def test_parts_of_strangers_come_back_to_those_who_name_their_classes(tmp_path):
     path = tmp_path / "stranger.safetensors"
     npax.save(path, model)
     assert same(npax.load(path, [Stranger]), model)
-    with pytest.raises(DamagedFile, match=r"asks for '.*Stranger', which is not .* `npax\.load\(path, \[Stranger\]\)`"):
+    with pytest.raises(DamagedFile, match=r"asks for '.*Stranger', not part of .* `npax\.load\(path, \[Stranger\]\)`"):
         npax.load(path)
     for wrong in (Stranger, [bias], ["Stranger"]):
         with pytest.raises(TypeError, match="`classes` must list classes of Equinox modules"):
             inspect.unwrap(npax.load)(path, wrong)
 
 
+@pytest.mark.parametrize("activation", [jax.nn.relu, jax.nn.gelu, jnp.tanh])
+def test_networks_of_equinox_come_back_with_their_activations(activation, tmp_path):
+    model = Stranger(1.0, eqx.nn.MLP(2, 3, 4, 1, activation=activation, key=jr.key(0)))
+    npax.save(tmp_path / "m.safetensors", model)
+    loaded = npax.load(tmp_path / "m.safetensors", [Stranger])
+    assert same(loaded, model) and loaded.inner.activation is model.inner.activation
+
+
+def test_classes_of_one_name_are_told_apart_by_where_they_are(tmp_path):
+    namesake = type("Stranger", (Stranger,), {"__module__": "elsewhere"})
+    model = Stranger(1.0, namesake(2.0))
+    path = tmp_path / "m.safetensors"
+    npax.save(path, model)
+    for classes in ([Stranger, namesake], [namesake, Stranger]):
+        found = npax.load(path, classes)
+        assert type(found) is Stranger and type(found.inner) is namesake
+    other = type("Stranger", (Stranger,), {"__module__": "a third place"})
+    with pytest.raises(ValueError, match=r"has several called Stranger, and none is 'elsewhere\.Stranger'"):
+        npax.load(path, [Stranger, other])
+    assert type(npax.load(path, [other]).inner) is other  # moved to another file since, say
+
+
 def test_functions_cannot_be_saved(tmp_path):
     with pytest.raises(TypeError, match=r"Cannot save `inner\.fn`, a .*tree_serialise"):
-        npax.save(tmp_path / "m.safetensors", Stranger(1.0, eqx.nn.Lambda(jnp.tanh)))
+        npax.save(tmp_path / "m.safetensors", Stranger(1.0, eqx.nn.Lambda(lambda x: x)))
     with pytest.raises(TypeError, match=r"Cannot save `inner`, a .*tree_serialise"):
         npax.save(tmp_path / "m.safetensors", Stranger(1.0, jr.key(0)))
     assert not (tmp_path / "m.safetensors").exists()

@@ -30,7 +30,7 @@ def summed_over_tasks() -> Iterator[None]:
     network takes twice as long. `fit` trains this way.
 
     Derivatives of reverse mode that are taken inside, of each task by itself, are their own, as without the promise.
-    **Pitfall:** forward mode (`jax.jvp`) is not there inside.
+    **Pitfall:** forward mode (`jax.jvp`) is not there inside, nor are second derivatives of the sum itself.
     """
     with _summed(True), _awaited(True):
         yield

@@ -11,6 +11,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 
 from .arguments import instance
@@ -32,7 +33,7 @@ def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None
     `load` is then told.
 
     **Raises:** `ValueError` for a path that does not end in `.safetensors`; `TypeError` for a part that is no Equinox
-    module, array, number, text, tuple or list of such: a function, say.
+    module, array, number, text, function of `jax.nn` or `jax.numpy`, tuple or list of such: a dictionary, say.
     """
     instance(eqx.Module, model=model)
     path = _checked(path)
@@ -51,30 +52,32 @@ def load(path: str | Path, classes: Sequence[type[eqx.Module]] = ()) -> Any:
     `__init__` is not called.
 
     **Raises:** `FileNotFoundError` where there is no such file and no such pretrained model; `DamagedFile` where the
-    content is not what was written, or asks for a class that is not known.
+    content is not what was written, or asks for a class that is not known; `ValueError` for several `classes` of the
+    same name, none of which is the one that was saved.
     """
+    _check_classes(classes)
     file = find(path)
     if is_shipped(file):
         return _shipped(file, jax.config.jax_default_device)  # pyright: ignore[reportAttributeAccessIssue]
-    return _read(file, _named(classes))
+    return _read(file, classes)
 
 
 @lru_cache(maxsize=8)
 def _shipped(file, device):
     """Read once, and shared: a model never changes. `device` is where its arrays are then."""
     del device
-    return _read(file, {})
+    return _read(file, ())
 
 
-def _named(classes):
+def _check_classes(classes):
     if not (isinstance(classes, Sequence) and all(isinstance(c, type) and issubclass(c, eqx.Module) for c in classes)):
         raise TypeError(f"`classes` must list classes of Equinox modules, such as [MyBias]; got {classes!r}.")
-    return {cls.__name__: cls for cls in classes}
 
 
 def _read(path, classes):
     arrays, about = _unpacked(path)
     try:
+        classes = _all_told(about["structure"], classes)
         found = _build(about["structure"], arrays, classes)
     except (KeyError, TypeError, AttributeError) as error:
         raise DamagedFile(f"{path} describes no model: {error!r}.") from error
@@ -117,12 +120,15 @@ def _describe(part, name, arrays):
     if isinstance(part, tuple | list):
         items = [_describe(item, f"{name}.{i}", arrays) for i, item in enumerate(part)]
         return {"tuple" if isinstance(part, tuple) else "list": items}
-    kind = f"{type(part).__module__}.{type(part).__qualname__}"
+    if name_of := _name_of_function(part):
+        return {"function": name_of}
+    kind = _kind(type(part))
     if not isinstance(part, eqx.Module):
         raise TypeError(
             f"Cannot save `{name.lstrip('.') or 'model'}`, a {kind}: a part must be an Equinox module, an array, a "
-            "number, a text, a tuple or a list of such. Write others by `equinox.tree_serialise_leaves`, and read them "
-            "by `tree_deserialise_leaves` into a model made by the same code."
+            "number, a text, a function of jax.nn or jax.numpy, a tuple or a list of such. Write others by "
+            "`equinox.tree_serialise_leaves`, and read them by `tree_deserialise_leaves` into a model made by the same "
+            "code."
         )
     fields = {f.name: _describe(getattr(part, f.name), f"{name}.{f.name}", arrays) for f in dataclasses.fields(part)}
     return {"module": kind, "fields": fields}
@@ -144,12 +150,17 @@ def _build(node, arrays, classes):
             return tuple(_build(item, arrays, classes) for item in items)
         case {"list": items}:
             return [_build(item, arrays, classes) for item in items]
+        case {"function": name}:
+            return _functions()[name]
         case {"module": kind, "fields": fields}:
-            cls = _trusted_class(kind) if kind.startswith(_TRUSTED) else _told(kind, classes)
-            defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+            cls = classes[kind] if kind in classes else _trusted_class(kind)
+            defaults = {f.name: _default(f) for f in dataclasses.fields(cls)}
             newer = {name: value for name, value in defaults.items() if name not in fields}
             if not set(fields) <= set(defaults) or any(value is dataclasses.MISSING for value in newer.values()):
-                raise DamagedFile(f"The file's '{kind}' is of another version of it: its parts are {sorted(fields)}.")
+                raise DamagedFile(
+                    f"The file's '{kind}' is of another version of it: its parts are {sorted(fields)}, the class's "
+                    f"{sorted(defaults)}. New ones need a default."
+                )
             module = object.__new__(cls)
             for name, value in newer.items():
                 object.__setattr__(module, name, value)
@@ -170,14 +181,64 @@ def _trusted_class(kind):
     return found
 
 
-def _told(kind, classes):
-    name = kind.rpartition(".")[2]
-    if name not in classes:
+def _all_told(structure, classes):
+    """The classes of one's own by the names that the file has for them: of those given the one that is there, or else
+    the only one that is called alike. **Raises** `DamagedFile` with all that are missing."""
+    wanted = sorted(kind for kind in _kinds(structure) if not kind.startswith(_TRUSTED))
+    told = {kind: [c for c in classes if _kind(c) == kind] or _called(kind, classes) for kind in wanted}
+    missing = [kind for kind in wanted if not told[kind]]
+    if missing:
+        listed = ", ".join(dict.fromkeys(_last(kind) for kind in missing))
         raise DamagedFile(
-            f"The file asks for '{kind}', which is not a part of this npax. If the class is yours, say it: "
-            f"`npax.load(path, [{name}])`."
+            f"The file asks for {', '.join(map(repr, missing))}, not part of this npax. Say which classes are yours: "
+            f"`npax.load(path, [{listed}])`, which estimators and functions take as `model`."
         )
-    return classes[name]
+    for kind, found in told.items():
+        if len(set(found)) > 1:
+            raise ValueError(
+                f"`classes` has several called {_last(kind)}, and none is '{kind}': give the one that is meant."
+            )
+    return {kind: found[0] for kind, found in told.items()}
+
+
+def _kinds(node):
+    """The names of all classes in a description."""
+    if isinstance(node, dict):
+        own = {node["module"]} if isinstance(node.get("module"), str) and "fields" in node else set()
+        return own.union(*map(_kinds, node.values()))
+    return set().union(*map(_kinds, node)) if isinstance(node, list) else set()
+
+
+def _called(kind, classes):
+    return [c for c in classes if c.__name__ == _last(kind)]
+
+
+def _last(kind):
+    return kind.rpartition(".")[2]
+
+
+def _kind(cls):
+    """Where a class is found; those of Equinox by their public names."""
+    public = getattr(eqx.nn, cls.__name__, None) is cls
+    return f"equinox.nn.{cls.__name__}" if public else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _default(field):
+    return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+
+
+@lru_cache(maxsize=1)
+def _functions():
+    """Activations and the like by their public names, and what Equinox's `MLP` has at its end unless told otherwise."""
+    found = {f"{m.__name__}.{name}": getattr(m, name) for m in (jax.nn, jnp) for name in dir(m) if name[0] != "_"}
+    of_numbers = {name: f for name, f in found.items() if callable(f) and not isinstance(f, type)}
+    return {"equinox.nn.identity": eqx.nn.MLP(1, 1, 1, 0, key=jr.key(0)).final_activation, **of_numbers}
+
+
+def _name_of_function(part):
+    if not callable(part) or isinstance(part, eqx.Module):
+        return None
+    return next((name for name, function in _functions().items() if function is part), None)
 
 
 def count_parameters(model: eqx.Module) -> int:

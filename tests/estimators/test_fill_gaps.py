@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import untrained
 import xarray as xr
+from scipy.stats import norm
 
 import npax
 from npax.estimators.fill import picture_dims
@@ -42,6 +43,23 @@ def test_each_picture_is_filled_by_itself(field, model):
         alone = fill(model, field.to_numpy()[time])
         assert np.array_equal(filled.sst_mean[time], alone.mean) and np.array_equal(filled.sst_std[time], alone.std())
     assert filled[{"time": 2}].isnull().all(), "of a picture that is not seen at all nothing is said"
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_quantiles_and_probabilities_are_those_of_the_normal_distribution(noise, field, model):
+    field = field[:2]
+    chunked, asked = field.chunk({"time": 1}), {"quantiles": [0.1, 0.5], "above": 0.2, "include_noise": noise}
+    filled = npax.fill_gaps(field, model=model, **asked)
+    assert list(filled) == ["sst_mean", "sst_std", "sst_q0.1", "sst_q0.5", "sst_above_0.2"]
+    law = norm(filled.sst_mean, filled.sst_std)
+    np.testing.assert_allclose(filled["sst_q0.1"], law.ppf(0.1), atol=1e-5)
+    np.testing.assert_allclose(filled["sst_q0.5"], filled.sst_mean)
+    np.testing.assert_allclose(filled["sst_above_0.2"], law.sf(0.2), atol=1e-5)
+    assert filled["sst_above_0.2"].attrs["units"] == "1" and filled["sst_q0.1"].attrs["units"] == "K"
+    lazy = npax.fill_gaps(chunked, model=model, **asked)
+    assert lazy.chunks and lazy.compute().identical(filled)
+    with pytest.raises(ValueError, match="`quantiles` must be probabilities"):
+        npax.fill_gaps(field, model=model, quantiles=2.0)
 
 
 def test_names_units_and_coordinates_are_kept(field, model):

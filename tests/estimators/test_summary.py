@@ -66,6 +66,8 @@ def test_tables_grids_lazy_ones_and_stores_tell_the_estimators(noise, villages, 
         for i, name in enumerate(NAMES):
             assert found[f"positive{name}"].dims == ("lat", "lon")
             assert np.allclose(found[f"positive{name}"].to_numpy().ravel(), expected[:, i])
+    of = "the rate of a single further place" if noise else "the rate that varies smoothly"
+    assert found["positive_std"].attrs["comment"] == f"of {of}"
     with pytest.raises(FileExistsError, match="another prediction"):
         interpolate(villages, grid, hearing, **{**options, "above": 0.4}, store=tmp_path / "a.zarr")
 

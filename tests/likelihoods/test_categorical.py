@@ -157,6 +157,35 @@ def test_hidden_values_of_distributions_without_a_mean_move_nothing(parts):
         assert np.isfinite(value) and np.isfinite(slope).all() and (slope[seen:] == 0).all()
 
 
+class WithoutSupport(dist.Distribution):
+    """One's own, of which no more than the density is known."""
+
+    def __init__(self, loc):
+        self.loc = loc
+        super().__init__(jnp.shape(loc)[:1], jnp.shape(loc)[1:])
+
+    def log_prob(self, value, intermediates=None):
+        return -jnp.sum(jnp.square(value - self.loc), axis=-1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        WithoutSupport,
+        lambda loc: mixture(dist.Uniform(loc + jnp.zeros((2, 1, 1)), loc + jnp.full((2, 1, 1), 3.0)).to_event(1)),
+        lambda loc: mixture(dist.Pareto(jnp.exp(loc + jnp.zeros((2, 1, 1))), 0.5).to_event(1)),
+    ],
+    ids=["own", "uniform", "pareto"],
+)
+def test_hidden_values_need_no_support_of_one_shape(make):
+    def total(loc, mask):
+        return jnp.sum(npax.likelihoods.log_prob(make(loc), jnp.full((3, 1), 2.0), mask))
+
+    for seen in (0, 2):
+        value, slope = jax.jit(jax.value_and_grad(total))(jnp.zeros((3, 1)), jnp.arange(3) < seen)
+        assert np.isfinite(value) and np.isfinite(slope).all() and (slope[seen:] == 0).all()
+
+
 def test_no_targets_are_legal(getkey):
     model = npax.CNP(2, 3, encoder=(8,), size=8, decoder=(8,), likelihood=Categorical(3), key=getkey())
     x, y = jnp.zeros((4, 2)), jnp.eye(3)[jnp.array([0, 1, 2, 0])]

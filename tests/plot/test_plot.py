@@ -6,6 +6,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.dates import date2num
 from matplotlib.figure import Figure
+from matplotlib.ticker import MultipleLocator
 from scipy import integrate
 
 from npax import plot
@@ -224,6 +225,24 @@ def test_observations_are_dots_on_the_map_of_the_standard_deviation(degrees, coo
     np.testing.assert_allclose(dots.get_xydata(), np.transpose(expected))
     assert not [line for line in figure.axes[0].lines if line.get_marker() == "o"]
     assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+
+
+def test_observations_are_crosses_among_predicted_points():
+    figure = plot.scattered([0.0, 1], [0.0, 1], [1.0, 2], [1.0, 1], observed=([0.5], [0.25]))
+    (crosses,) = [line for line in figure.axes[1].lines if line.get_marker() == "x"]
+    assert crosses.get_xydata().tolist() == [[0.5, 0.25]]
+
+
+@pytest.mark.parametrize(("x", "words"), [([], "not empty"), ([np.nan, 1.0], "must be finite")])
+def test_what_cannot_be_drawn_is_still_told(x, words):
+    with pytest.raises(ValueError, match=words):
+        plot.scattered(x, x, x, x)
+
+
+def test_locators_of_ones_own_stay(ax):
+    ax.xaxis.set_major_locator(MultipleLocator(1e6))
+    plot.field(ax, np.linspace(4e6, 9e6, 5), np.arange(3.0), np.ones((3, 5)))
+    assert isinstance(ax.xaxis.get_major_locator(), MultipleLocator)
 
 
 def test_large_coordinates_are_written_in_full(ax):

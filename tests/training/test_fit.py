@@ -252,7 +252,7 @@ class WithTable(npax.models.AbstractNeuralProcess):
 
 def test_models_with_arrays_of_numpy_resume(tmp_path):
     inner = tiny(jr.key(0))
-    model = WithTable(inner, np.full(1, 2.0, np.float32), inner.likelihood)
+    model = WithTable(inner, np.full(1, 2), inner.likelihood)
     options = {"model": model, "objective": npax.objectives.nll}
     train(2, **options, checkpoint=tmp_path)
     resumed = train(4, **options, checkpoint=tmp_path)

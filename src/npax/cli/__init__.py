@@ -1,5 +1,6 @@
 """The `npax` command: thin over the library."""
 
+import inspect
 import sys
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from .demo import demo
 from .fill import fill
 from .models import models
 from .names import NamesInHelp
+from .paragraphs import in_paragraphs
 from .predict import predict
 from .several import SeveralValues
 from .speed import speed
@@ -29,11 +31,14 @@ app = typer.Typer(
 app.command()(demo)
 app.command(cls=SeveralValues)(predict)
 app.command(cls=SeveralValues)(average)
-app.command()(fill)
+app.command(cls=SeveralValues)(fill)
 app.command(cls=NamesInHelp)(train)
 app.command()(models)
 app.add_typer(bench, name="bench")
 bench.command(cls=NamesInHelp)(speed)
+bench.info.help = in_paragraphs(bench.info.help or "")
+for command in (*app.registered_commands, *bench.registered_commands):
+    command.help = in_paragraphs(command.help or inspect.getdoc(command.callback) or "")
 
 
 def _version(asked: bool) -> bool:

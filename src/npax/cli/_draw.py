@@ -48,6 +48,8 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
         across, down, mean, std = (np.ravel(a) for a in (*places, mean, std))
         style = {"coords": coords, "title": name, "name": name, "units": units, "axes": (x[0], x[1])}
         there = ~(pd.isna(across) | pd.isna(down))  # of swaths, what has a place
+        seen = table[np.isfinite(table[y])]
+        style["observed"] = (seen[x[0]], seen[x[1]]) if len(seen) <= MOST_DOTS else None
         figure = scattered(across[there], down[there], mean[there], std[there], **style)
     _save(figure, path)
 

@@ -91,8 +91,7 @@ def average(
         dated = scaled_by_themselves(x, coords.value)
         given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
         columns = [*x, *beside, *([] if weights is None else [weights])]
-        names = {*by} - {*columns}
-        wanted, target = of.read_places(at, columns, dated, given, lambda column: column.name in names)
+        wanted, target = of.read_places(at, columns, dated, given, [name for name in by if name not in columns])
         tables.check_there(target, by, at)
         if output is not None and hasattr(target, "columns"):
             tables.check_kinds(target[by], output)

@@ -5,7 +5,7 @@ import numpy as np
 import typer
 
 from ._process import check_output, clear_errors, err, out
-from .options import Coords, Noise
+from .options import Above, Coords, Noise, Quantiles
 
 
 def fill(
@@ -47,6 +47,8 @@ def fill(
         ),
     ] = None,
     noise: Noise = True,
+    quantiles: Quantiles = None,
+    above: Above = None,
 ) -> None:
     """Fill the gaps of a field on a grid, such as a satellite's picture under clouds, and say how sure that is.
 
@@ -55,7 +57,8 @@ def fill(
       npax fill sst.nc --y sst -o filled.nc --plot filled.png
 
     The pictures of a stack (of times, of depths) are filled one by one. Writes the variables Y_mean and Y_std, at all
-    pixels: the mean and the standard deviation of a new observation (--no-noise: of the noiseless field).
+    pixels: the mean and the standard deviation of a new observation (--no-noise: of the noiseless field), and what
+    --quantiles and --above ask for.
     """
     with clear_errors():
         from . import tables
@@ -86,6 +89,7 @@ def fill(
         if plot is not None and coords is Coords.latlon:
             drawn = _north_and_east(found[y], drawn)
         options = {"model": model, "finetune": finetune, "include_noise": noise, "progress": err.is_terminal}
+        options |= {"quantiles": quantiles or (), "above": above or ()}
         filled = fill_gaps(found, y, dims=dims, **options)
         seen = found[y].where(np.isfinite(found[y])).notnull()
         if output is not None:

@@ -1,7 +1,7 @@
 """What the commands that read a table of observations ask for, and how they read it."""
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,7 +105,7 @@ Quantiles = Annotated[
 Above = Annotated[
     list[float] | None,
     typer.Option(
-        help="Thresholds: the probability of more is written, as Y_above_0.2; with --counts of a larger rate.",
+        help="Thresholds: the probability that the value is larger, of counts the rate, is written, as Y_above_0.2.",
         metavar="VALUE...",
         show_default=False,
     ),
@@ -125,13 +125,16 @@ def read_observed(path: Path, columns: Sequence[str], others: Sequence[str | Non
 
 
 def read_places(
-    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, of_names: Callable[[Any], bool]
+    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, others: Sequence[str] | None = None
 ) -> Any:
     """The same of where to predict; `observations`: the file as it is, whose dates have a zone where these do;
-    `of_names`: which columns are names, as they are written."""
+    `others`: columns that are names, as they are written; None: all but the `columns` are only copied."""
     from . import tables
 
-    wanted = tables.read(path, of_names)
+    if others is None:
+        wanted = tables.read(path, lambda column: column.name not in columns, tables.copied)
+    else:
+        wanted = tables.read(path, lambda column: column.name in others)
     target = tables.with_dates(wanted, dated)
     tables.check_columns(target, columns, path, dated=dated)
     tables.check_zones(observations, wanted, dated)

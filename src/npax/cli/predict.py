@@ -117,10 +117,7 @@ def predict(
             most = np.inf if store else MOST_CELLS
             target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
-            used = {*x, *beside, y, error, exposure}
-            wanted, target = of.read_places(
-                at, [*x, *beside], dated, given, lambda column: column.name not in used and tables.may_be_codes(column)
-            )
+            wanted, target = of.read_places(at, [*x, *beside], dated, given)
             if output is not None:
                 tables.check_names(target, output)
                 tables.check_kinds(target, output)

@@ -32,9 +32,31 @@ def checked_suffix(path: Path) -> Path:
     return path
 
 
-def read(path: Path, of_names: Callable[[pd.Series], bool] = lambda column: False) -> pd.DataFrame | xr.Dataset:
+def names(column: pd.Series, texts: pd.Series) -> pd.Series:
+    """Names as they are written: NA is Namibia, and 01001 a code; whole numbers where all that is written is written as
+    these are."""
+    del column
+    written = texts[texts != ""]
+    numbers: Any = pd.to_numeric(written, errors="coerce")
+    if not len(written) or numbers.dtype.kind != "i" or not (numbers.astype(str) == written).all():
+        return texts
+    return numbers if len(written) == len(texts) else numbers.astype(object).reindex(texts.index)
+
+
+def copied(column: pd.Series, texts: pd.Series) -> pd.Series:
+    """What is only copied: numbers as numbers, but codes such as 007 as they are written, and NA among words."""
+    codes = of_numbers(column) and texts.str.match(r"[+-]?0\d").any()
+    words = pd.api.types.infer_dtype(column, skipna=True) == "string"
+    return texts.where(texts != "") if codes or words else column
+
+
+def read(
+    path: Path,
+    of_names: Callable[[pd.Series], bool] = lambda column: False,
+    as_written: Callable[[pd.Series, pd.Series], pd.Series] = names,
+) -> pd.DataFrame | xr.Dataset:
     """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. `of_names`:
-    which columns of a CSV are names, as they are written: NA is Namibia there, and 01001 a code."""
+    which columns of a CSV are not numbers to compute with; `as_written(column, texts)`: what they become."""
     checked_suffix(path)
     kind = ending(path)
     if not (path.is_dir() if kind == ".zarr" else path.is_file()):
@@ -42,7 +64,7 @@ def read(path: Path, of_names: Callable[[pd.Series], bool] = lambda column: Fals
     if kind in (".nc", ".zarr"):
         return read_grid(path)
     try:
-        return _read_csv(path, of_names) if kind == ".csv" else _with_levels(pd.read_parquet(path))
+        return _read_csv(path, of_names, as_written) if kind == ".csv" else _with_levels(pd.read_parquet(path))
     except UnicodeDecodeError as error:
         remedy = '`pandas.read_csv(path, encoding="latin-1").to_csv(path, index=False)`'
         raise ValueError(f"'{path}' is not written in UTF-8 ({error}). Write it anew: {remedy}.") from error
@@ -50,7 +72,7 @@ def read(path: Path, of_names: Callable[[pd.Series], bool] = lambda column: Fals
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
 
-def _read_csv(path, of_names):
+def _read_csv(path, of_names, as_written):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
     above, names, row = _first_lines(path)
     _refuse_other_marks(names, row)
@@ -67,31 +89,17 @@ def _read_csv(path, of_names):
             raise ValueError(
                 "its rows have more values than its first line has names. Name every column, that of row names too."
             ) from warning
-    if written := [name for name in table if of_names(table[name])]:
-        table = table.assign(**_as_written(path, written, above))
+    if chosen := [name for name in table if of_names(table[name])]:
+        texts = _texts(path, chosen, above)
+        table = table.assign(**{name: as_written(table[name], texts[name]) for name in chosen})
     return table
 
 
-def may_be_codes(column: pd.Series) -> bool:
-    """Whether what was read may have been written otherwise: 007 as 7, or as 7.0 beside an empty cell; NA as none."""
-    return column.dtype.kind in "iO" or (column.dtype.kind == "f" and bool((column.dropna() % 1 == 0).all()))
-
-
-def _as_written(path, names, above):
+def _texts(path, names, above):
     rules: dict[str, Any] = {"skiprows": above, "index_col": False, "skipinitialspace": True}
     rules["usecols"] = lambda name: name.strip() in names
     texts = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **rules).rename(columns=str.strip)
-    return {name: _as_numbers(texts[name].str.strip()) for name in names}
-
-
-def _as_numbers(texts):
-    """As numbers, where all that is written is written as these are; 01 is a code. Of those that are missing beside
-    whole ones nothing is made, and none becomes a fraction."""
-    written = texts[texts != ""]
-    numbers: Any = pd.to_numeric(written, errors="coerce")
-    if not len(written) or numbers.dtype.kind not in "if" or not (numbers.astype(str) == written).all():
-        return texts
-    return numbers if len(written) == len(texts) else numbers.astype(object).reindex(texts.index)
+    return texts.apply(lambda column: column.str.strip())
 
 
 def _first_lines(path):

@@ -12,7 +12,7 @@ from ..training import AbstractGaps
 from .by_name import ByName, Names, link_of, listed, numbers_of, of_levels, refuse_twice
 from .grid import flat, require, xarray
 from .missing import refuse_undecoded
-from .summary import NOISELESS, Summary
+from .summary import Summary, what
 from .table import with_levels
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def average(
     by = _names(by, "by")
     names = Names.of(observations, x, y, covariates, error, exposure)
     link = link_of(counts, lognormal)
-    summary = Summary.of(link, quantiles, above, f"the average of {NOISELESS}")
+    summary = Summary.of(link, quantiles, above, f"the average of {what(link, False)}")
     given = ByName.of(observations, target, names, link=link, coords=coords, finetune=finetune, gaps=gaps, **options)
     summary.refuse_taken(by, names.ys, "by")
     of = _of_rows if given.grid is None else _of_cells

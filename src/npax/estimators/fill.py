@@ -23,7 +23,7 @@ from .grid import MAPPING, OF_CELLS, require, xarray
 from .likelihood import warn_of_noise
 from .missing import refuse_marks, refuse_undecoded, warn_of_codes
 from .scale import warn_of_no_scale
-from .summary import NEW, NOISELESS, Summary
+from .summary import Summary, what
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,11 +48,14 @@ def fill_gaps(
     dims: Sequence[Hashable] | None = None,
     model: str | Path | GridConvCNP = "field-universal",
     include_noise: bool = True,
+    quantiles: float | Sequence[float] | np.ndarray = (),
+    above: float | Sequence[float] | np.ndarray = (),
     finetune: int = 0,
     mirrored: bool = True,
     progress: bool = False,
 ) -> xr.Dataset:
-    r"""Fills the gaps (NaN) of a field on a grid, and says how sure that is: `<y>_mean` and `<y>_std`.
+    r"""Fills the gaps (NaN) of a field on a grid, and says how sure that is: `<y>_mean` and `<y>_std`, and if asked for
+    quantiles and probabilities.
 
     ```python
     filled = npax.fill_gaps(sst)  # a DataArray, NaN under clouds
@@ -71,6 +74,8 @@ def fill_gaps(
       and x, by their names, units, standard names or axes), or else both, or of more the last two that are not of time.
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
+    - `quantiles`: probabilities, such as `[0.025, 0.975]` for the ends of 95 % intervals, called `<y>_q0.025` and
+      `<y>_q0.975`; `above`: thresholds, such as 20 for `<y>_above_20`, the probability that the value is larger.
     - `finetune`: steps of training on gaps like those of the field, moved to where it is seen
       (`npax.training.finetune_pictures`, which says when that helps; 50 to 200 are good). It takes the field into
       memory.
@@ -95,9 +100,9 @@ def fill_gaps(
     **Warns** of infinite pixels, which are gaps too; of numbers such as -999 far from all others, which often stand for
     what is missing; and where there are no gaps at all, or nothing else (but not of a lazy field).
 
-    **Raises:** `ValueError` for names that are not there, dates, durations and text, fewer than two dimensions, values
-    that stand for what is missing (`_FillValue`), coordinates that are not evenly spaced, the name of a model of
-    another kind; `TypeError` for what is not xarray's, or such a model itself.
+    **Raises:** `ValueError` for `quantiles` that are no probabilities, names that are not there, dates, durations and
+    text, fewer than two dimensions, values that stand for what is missing (`_FillValue`), coordinates that are not
+    evenly spaced, the name of a model of another kind; `TypeError` for what is not xarray's, or such a model itself.
     """
     true_or_false(include_noise=include_noise, mirrored=mirrored, progress=progress)
     xr = xarray()
@@ -113,7 +118,8 @@ def fill_gaps(
             f"`dims` must be two dimensions of `field`, got {dims}; it has {', '.join(map(repr, field.dims))}."
         )
     require(field.dims, dims, "field")
-    Summary().refuse_taken(field.coords, [name], "field")
+    summary = Summary.of(None, quantiles, above, what(None, include_noise))
+    summary.refuse_taken(field.coords, [name], "field")
     for dim in dims:
         _check_even(field, dim)
     net = _network(model)
@@ -136,34 +142,34 @@ def fill_gaps(
     attrs = dict(field.attrs)  # not the field, which each lazy task would carry
     with Progress("Filling", field.size, shown=progress and not lazy) as bar:
 
-        def moments(picture):
+        def told(picture):
             refuse_marks(picture, attrs, name, "`field`")
             picture = np.asarray(picture, np.float64)
             _warn_of_infinity(picture)
             if np.isnan(picture).any():  # of what may stand for gaps where there are none is told above
                 warn_of_codes({f"A picture of {name!r}": picture[np.isfinite(picture)]})
             _check_scale(picture)
+            picture = np.where(np.isfinite(picture), picture, np.nan)
             padded = np.pad(functools.reduce(_opened, closed, picture), beyond, mode="wrap")
             share = picture.size / max(padded.size, 1)
             found = fill(net, padded, mirrored=mirrored, advance=lambda pixels: bar.advance(share * pixels))
-            mean, std = (functools.reduce(_closed, closed, a[inside]) for a in (found.mean, found.std(include_noise)))
-            return mean.astype(kept), std.astype(kept)
+            moments = (functools.reduce(_closed, closed, a[inside]) for a in (found.mean, found.std(include_noise)))
+            return tuple(np.moveaxis(summary(np.stack([*moments], axis=-1)), -1, 0).astype(kept))
 
-        mean, std = xr.apply_ufunc(
-            moments,
+        about = list(summary.variables([name], {name: attrs}))
+        parts = xr.apply_ufunc(
+            told,
             whole,
             input_core_dims=[dims],
-            output_core_dims=[dims, dims],
+            output_core_dims=[dims] * len(about),
             vectorize=True,
             dask="parallelized",
-            output_dtypes=[kept, kept],
+            output_dtypes=[kept] * len(about),
         )
-    if field.chunks and not lazy:
-        mean, std = mean.chunk(), std.chunk()
-    about = Summary(of_what=NEW if include_noise else NOISELESS).variables([name], {name: attrs})
     found: dict[Any, Any] = {}
-    for part, (of, own) in zip((mean, std), about, strict=True):
-        found[of], part.attrs = part, own
+    for part, (of, own) in zip(parts, about, strict=True):
+        found[of] = part.chunk() if field.chunks and not lazy else part
+        found[of].attrs = own
     named = str(model) if isinstance(model, str | Path) else ""
     of_all = given.attrs if isinstance(given, xr.Dataset) else {}
     filled = xr.Dataset(found).transpose(*field.dims).assign_attrs({**of_all, "model": named})

@@ -16,7 +16,7 @@ from .by_name import ByName, Names, link_of, of_levels
 from .degrees import OF_SPHERE
 from .likelihood import warn_of_noise
 from .moments import complete, lazy_moments, moments_at
-from .summary import NEW, NOISELESS, Summary
+from .summary import Summary, what
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,7 +117,7 @@ def interpolate(
     names = Names.of(observations, x, y, covariates, error, exposure)
     ys = names.ys
     link = link_of(counts, lognormal)
-    summary = Summary.of(link, quantiles, above, NEW if include_noise else NOISELESS)
+    summary = Summary.of(link, quantiles, above, what(link, include_noise))
     store = None if store is None else _folder(store)
     if store is not None and any("/" in str(name) for name in (*names.columns, *ys)):
         raise ValueError(

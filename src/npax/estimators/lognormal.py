@@ -34,7 +34,7 @@ class LogNormalRegressor(RegressorMixin, BaseEstimator):
     reg = npax.LogNormalRegressor(npax.NeuralProcessRegressor(coords="isotropic")).fit(sites, zinc)
     mean, std = reg.predict(grid, return_std=True)
     low, median, high = reg.predict_quantiles(grid, [0.025, 0.5, 0.975]).T
-    polluted = reg.exceedance(grid, 720)  # the probability of more
+    polluted = reg.exceedance(grid, 720, include_noise=False)  # the probability of more
     mean, std = reg.predict_average(grid, return_std=True)  # the average of the area, not that of logarithms
     ```
 

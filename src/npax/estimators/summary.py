@@ -9,12 +9,18 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from ..counts import AbstractCounts
 from ..links import Link
 from .grid import MAPPING, STORAGE
 from .moments import above
 from .options import probabilities, thresholds
 
-NEW, NOISELESS = "a new observation", "the noiseless function"
+
+def what(link: Link | None, include_noise: bool) -> str:
+    """In words, what predictions are of."""
+    if isinstance(link, AbstractCounts):
+        return "the rate of a single further place" if include_noise else "the rate that varies smoothly"
+    return "a new observation" if include_noise else "the noiseless function"
 
 
 @dataclasses.dataclass(frozen=True)

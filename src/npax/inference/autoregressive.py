@@ -63,7 +63,8 @@ def sample(
     and values are of one task, as numbers: loop over tasks (`jit` and `vmap` may go over keys alone). Values are of
     float32.
 
-    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, or shapes that do not match;
+    **Raises:** `ValueError` for an unknown method, a latent that the model does not have, shapes that do not match, or
+    places beyond a million;
     `TypeError` for what is no model or no key, and within a transformation of places or values.
     """
     if method not in ("auto", "ar", "latent", "independent"):

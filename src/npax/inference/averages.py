@@ -83,7 +83,7 @@ def _covariance(predictor, x, weights, std, unit):
     among, response_to = np.empty((len(every), len(few), std.shape[1])), responses_of(predictor, positions, unit)
     with Progress("Averages", len(few), shown=predictor.progress) as bar:
         for row, j in enumerate(few):
-            response = response_to(j)
+            response = response_to(int(j))
             own = np.where(response[j] > 0, response[j], variance[j])
             scaled = response * np.where(own > 0, variance[j] / np.where(own > 0, own, 1.0), 0.0)
             among[:, row] = _of_the_near(scaled, points[every], j, variance)

@@ -18,6 +18,7 @@ from .buckets import bucket, pad, wide_bucket
 from .by_column import ByColumn, Predictor
 from .frames import HALF_SPAN
 from .grids import wide_enough
+from .normalise import FAR
 from .predict import Prediction, moments, to_model
 from .tile import Tiled
 from .with_drift import WithDrift
@@ -160,7 +161,8 @@ def _drawn_in_views(model, xc, yc, xt, n, key, **options):
     for view, share, own in zip(model.views, shares, jr.split(key, len(shares)), strict=True):
         if share:
             turn = np.asarray(view.turn)
-            found = sample(model.model, xc @ turn, view.sign * yc, xt @ turn, share, key=own, **options)
+            turned = np.clip(xt @ turn, -FAR, FAR)
+            found = sample(model.model, xc @ turn, view.sign * yc, turned, share, key=own, **options)
             drawn.append(view.sign * np.asarray(found))
     return np.concatenate(drawn)
 

@@ -34,12 +34,12 @@ class EqualMixture(dist.Distribution):
 
     @property
     def mean(self):
-        return jnp.mean(jnp.asarray(self.parts.mean), axis=self._axis)
+        return jnp.mean(jnp.asarray(self.parts.mean), axis=self.axis)
 
     @property
     def variance(self):
         mean, variance = jnp.asarray(self.parts.mean), jnp.asarray(self.parts.variance)
-        return jnp.mean(variance, axis=self._axis) + jnp.var(mean, axis=self._axis)
+        return jnp.mean(variance, axis=self.axis) + jnp.var(mean, axis=self.axis)
 
     def log_prob(self, value, intermediates=None):
         each = jnp.asarray(self.parts.log_prob(self._beside(value)))
@@ -52,11 +52,11 @@ class EqualMixture(dist.Distribution):
         of_part, of_value = jr.split(key)
         drawn = jnp.asarray(self.parts.sample(of_value, sample_shape))
         shape = (*sample_shape, *self.batch_shape, *(1 for _ in self.event_shape))
-        part = jr.randint(of_part, shape, 0, drawn.shape[self._axis])
-        return jnp.take_along_axis(drawn, jnp.expand_dims(part, self._axis), self._axis).squeeze(self._axis)
+        part = jr.randint(of_part, shape, 0, drawn.shape[self.axis])
+        return jnp.take_along_axis(drawn, jnp.expand_dims(part, self.axis), self.axis).squeeze(self.axis)
 
     def cdf(self, value):
-        return jnp.mean(self.parts.cdf(self._beside(value)), axis=self._axis)
+        return jnp.mean(self.parts.cdf(self._beside(value)), axis=self.axis)
 
     def icdf(self, q):
         r"""By bisection between the least and the greatest quantile of the parts, to the rounding of float32.
@@ -65,9 +65,10 @@ class EqualMixture(dist.Distribution):
         value, give the first three."""
         still, level = jax.lax.stop_gradient((self, q))
         found = still._bisected(level)
+        inside = (level > 0) & (level < 1)  # else an end of the support, which has no density
+        middle = jnp.mean(jnp.asarray(still.parts.icdf(jnp.full_like(still._beside(level), 0.5))), axis=self.axis)
         for _ in range(2):
-            inside = jnp.isfinite(found)  # else a probability of 0 or 1
-            at = jnp.where(inside, found, 0.0)
+            at = jnp.where(inside, found, middle)
             density, above = jnp.exp(self.log_prob(at)), self.cdf(at) - q
             moved = at - (above - jax.lax.stop_gradient(above)) / jnp.where(density > 0, density, 1.0)
             found = jnp.where(inside, moved, found)
@@ -82,17 +83,17 @@ class EqualMixture(dist.Distribution):
             below = self.cdf(middle) < q
             return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-        ends = quantiles.min(axis=self._axis), quantiles.max(axis=self._axis)
+        ends = quantiles.min(axis=self.axis), quantiles.max(axis=self.axis)
         low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
         return 0.5 * (low + high)
 
     def _beside(self, value):
         """`value`, which is broadcast as NumPyro's distributions do, with an axis for the parts."""
         shape = jnp.broadcast_shapes(jnp.shape(value), (*self.batch_shape, *self.event_shape))
-        return jnp.expand_dims(jnp.broadcast_to(value, shape), self._axis)
+        return jnp.expand_dims(jnp.broadcast_to(value, shape), self.axis)
 
     @property
-    def _axis(self):
+    def axis(self) -> int:
         """That of the parts, from the end: `vmap` adds axes in front of it."""
         return -1 - len(self.batch_shape) - len(self.event_shape)
 

@@ -90,13 +90,23 @@ def log_prob(
 
 
 def _possible_value(distribution):
-    """The mean, where there is one; else any value of the support, such as zero."""
-    support: Any = distribution.support
+    """The mean, where there is one; else any value of the support."""
     try:
         mean = jnp.asarray(distribution.mean)
     except NotImplementedError:
+        return _of_support(distribution)
+    return jnp.where(jnp.isfinite(mean), mean, _of_support(distribution))
+
+
+def _of_support(distribution):
+    """Of a mixture a value of its first part; zero where the support is not known."""
+    if isinstance(distribution, EqualMixture):
+        return jnp.take(_of_support(distribution.parts), 0, axis=distribution.axis)
+    support: Any = distribution.support
+    try:
         return support.feasible_like(jnp.zeros(distribution.shape()))
-    return jnp.where(jnp.isfinite(mean), mean, support.feasible_like(mean))
+    except (AttributeError, NotImplementedError):
+        return jnp.zeros(distribution.shape())
 
 
 def noiseless(distribution: dist.Distribution) -> dist.Distribution:

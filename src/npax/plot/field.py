@@ -78,7 +78,8 @@ def _lay_out(ax, coords, across, down):
     for axis, places in ((ax.xaxis, across), (ax.yaxis, down)):
         if isinstance(axis.get_major_formatter(), ScalarFormatter):  # numbers, not dates
             axis.set_major_formatter(StrMethodFormatter("{x:.10g}"))
-            axis.set_major_locator(AutoLocator() if np.abs(places).max() < 1e5 else MaxNLocator(4))
+            if np.abs(places).max() > 1e5 and isinstance(axis.get_major_locator(), AutoLocator):
+                axis.set_major_locator(MaxNLocator(4))
     ax.set(xlim=across, ylim=down)
 
 

@@ -63,6 +63,7 @@ def scattered(
     name: str = "",
     units: str = "",
     axes: tuple[str, str] = ("x", "y"),
+    observed: tuple[ArrayLike, ArrayLike] | None = None,
 ) -> Figure:
     """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std [n]`.
 
@@ -74,18 +75,24 @@ def scattered(
         ax.set(xlabel=axes[0], ylabel=axes[1])
         return points(ax, x, y, values, coords=coords, cmap=cmap)
 
-    return _two_panels(draw, mean, std, _size(along(x), along(y), coords), title, name, units)
+    figure = _two_panels(draw, mean, std, _size(along(x), along(y), coords), title, name, units)
+    if observed is not None:
+        _dots(figure.axes[1], along(x), observed, coords, globe=False, marker="x")
+    return figure
 
 
 def _size(x, y, coords):
     """In inches, of two maps side by side: flat ones leave no empty room above them."""
+    x, y = x[np.isfinite(x)], y[np.isfinite(y)]
+    if not (x.size and y.size):
+        return 12.0, 5.2  # which the drawing refuses
     x = unwrapped(x) if coords == "latlon" else x
-    shape = proportions(coords, (np.nanmin(x), np.nanmax(x)), (np.nanmin(y), np.nanmax(y)))
+    shape = proportions(coords, (x.min(), x.max()), (y.min(), y.max()))
     height = 3.5 if shape == "auto" else 5.0 * float(shape) * np.ptp(y) / max(np.ptp(x), 1e-9)
     return 12.0, float(np.clip(height + 1.7, 3.2, 5.2))
 
 
-def _dots(ax, x, observed, coords, globe):
+def _dots(ax, x, observed, coords, globe, marker="o"):
     across, down = (along(a) for a in observed)
     if across.shape != down.shape or across.ndim != 1:
         raise ValueError(f"`observed` must be a pair of one length, 1-D; got {across.shape} and {down.shape}.")
@@ -96,7 +103,8 @@ def _dots(ax, x, observed, coords, globe):
         across, down = equal_earth(across, down, (x.min() + x.max()) / 2)
     size = np.clip(60 / max(len(across), 1) ** 0.5, 1.5, 5)
     limits = ax.get_xlim(), ax.get_ylim()
-    ax.plot(across, down, "o", color="#1f6fb4", markersize=size, markeredgecolor="white", markeredgewidth=0.15 * size)
+    edge = {"markeredgecolor": "white", "markeredgewidth": 0.15 * size} if marker == "o" else {}
+    ax.plot(across, down, marker, color="#1f6fb4", markersize=size, label="observations", **edge)
     ax.set(xlim=limits[0], ylim=limits[1])
 
 

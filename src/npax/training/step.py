@@ -1,5 +1,6 @@
 """One step of training: a batch of tasks, drawn on the device, and its gradient, a group of tasks at a time."""
 
+import functools
 import inspect
 from collections.abc import Callable
 
@@ -44,7 +45,7 @@ def step(
         with_loss = {"value": loss} if _reads_the_loss(optimizer) else {}
         updates, new_opt_state = optimizer.update(grads, opt_state, params, **with_loss)
         new_params = optax.apply_updates(params, updates)
-    sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads)) & jnp.isfinite(optax.tree.norm(updates))
+    sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads)) & _all_finite(updates)
     new_params, new_opt_state = jax.tree.map(
         lambda new, old: jnp.where(sound, new, old), (new_params, new_opt_state), (params, opt_state)
     )
@@ -79,6 +80,10 @@ def _gradient_of_share(model, stage, key, objective, mesh):
     return gradient(model, index[0]) if count == 1 else jax.lax.scan(add, nothing, index)[0]
 
 
+def _all_finite(tree):
+    return functools.reduce(jnp.logical_and, [jnp.isfinite(a).all() for a in jax.tree.leaves(tree)], jnp.array(True))
+
+
 def _reads_the_loss(optimizer):
     """As `reduce_on_plateau` and whatever hands on what it is given, and not `optax.contrib.sam`."""
     extra = isinstance(optimizer, optax.GradientTransformationExtraArgs)
@@ -88,7 +93,7 @@ def _reads_the_loss(optimizer):
 
 def _number(loss):
     """A plain number, too, is one for each task. **Raises** `TypeError` for what is no real number."""
-    plain = isinstance(loss, float | int | np.number) and not isinstance(loss, bool)
+    plain = isinstance(loss, float | int | np.floating | np.integer) and not isinstance(loss, bool)
     if not (plain or (isinstance(loss, jax.Array | np.ndarray) and jnp.issubdtype(loss.dtype, jnp.floating))):
         raise TypeError(f"`objective(model, task, key)` must return one real number and nothing beside; got {loss!r}.")
     return jnp.asarray(loss)
