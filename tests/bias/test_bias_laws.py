@@ -61,6 +61,27 @@ def test_gradients_are_finite_where_points_coincide(make, getkey):
     assert finite(gradients((make(getkey()), x, x)))
 
 
+@pytest.mark.parametrize("name", [name for name in BIASES if name.startswith(("rbf", "geometric", "tisa"))])
+def test_second_derivatives_within_a_loop_are_those_without(name, points, getkey):
+    """As of the blocks of a model: by the places, of queries and of keys."""
+    bias, (xq, xk) = BIASES[name](getkey()), points
+    stacked = jax.tree.map(lambda a: jnp.stack([a, 0.5 * a]) if eqx.is_inexact_array(a) else a, bias)
+    arrays, rest = eqx.partition(stacked, eqx.is_inexact_array)
+
+    def total(one, x):
+        return jnp.sum(jnp.sin(eqx.combine(one, rest)(x, xk)))
+
+    def looped(x):
+        return jax.lax.scan(lambda c, one: (jnp.sin(c + total(one, x)), None), 0.0, arrays)[0]
+
+    def unrolled(x):
+        first, second = (jax.tree.map(lambda a, i=i: a[i], arrays) for i in range(2))
+        return jnp.sin(jnp.sin(total(first, x)) + total(second, x))
+
+    found, expected = (jax.jit(jax.jacrev(jax.grad(f)))(xq[:3]) for f in (looped, unrolled))
+    assert np.allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
 @every_bias
 def test_jit_changes_nothing(make, points, getkey):
     bias = make(getkey())

@@ -56,6 +56,22 @@ def test_table_to_table(table, small):
     assert np.allclose(out["temp_mean"], mean) and np.allclose(out["temp_std"], std)
 
 
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("as_coordinate", [False, True])
+def test_the_projection_of_the_target_is_that_of_the_prediction(as_coordinate, stored, points, small, tmp_path):
+    """As files of GDAL have it, or rioxarray."""
+    target = xr.Dataset({"elev": (("lat", "lon"), np.zeros((LAT.size, LON.size)), {"grid_mapping": "crs"})})
+    target = target.assign(crs=((), 0, {"grid_mapping_name": "latitude_longitude"})).assign_coords(lat=LAT, lon=LON)
+    target = target.set_coords("crs") if as_coordinate else target
+    out = interpolate(points, target, small, store=tmp_path / "map.zarr" if stored else None)
+    assert out.crs.attrs["grid_mapping_name"] == "latitude_longitude"
+    for name in ("temp_mean", "temp_std"):
+        assert out[name].attrs["grid_mapping"] == "crs"
+    assert (
+        "elev" not in out and "grid_mapping" not in interpolate(points, {"lat": LAT, "lon": LON}, small).temp_mean.attrs
+    )
+
+
 def test_fine_tuned_as_the_estimator_is(table, tiny):
     options = {"tile_size": 8, "strategy": "tiled"}
     target = pd.DataFrame({"lat": [41.0, 42.0], "lon": [0.0, 1.0]})

@@ -299,6 +299,13 @@ def test_regions_have_their_intervals(ax):
     assert not ax.get_yticklabels()
 
 
+def test_long_names_of_regions_leave_room(ax):
+    long = "Catchment of the upper " + 5 * "very " + "long river"
+    plot.regions(ax, ["short", long], np.zeros(2), -np.ones(2), np.ones(2))
+    short, cut = (label.get_text() for label in ax.get_yticklabels())
+    assert short == "short" and len(cut) <= 32 and cut.endswith("\u2026") and long.startswith(cut[:-1])
+
+
 def test_a_search_shows_both_minima(ax):
     x = np.linspace(-1, 1, 21)
     truth = (x - 0.5) ** 2

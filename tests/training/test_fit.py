@@ -244,10 +244,10 @@ class WithTable(npax.models.AbstractNeuralProcess):
     dx: int = eqx.field(static=True, default=1)
 
     def condition(self, xc, yc, mask=None):
-        return self.inner.condition(xc * self.table, yc, mask)
+        return self.inner.condition(xc * self.table.astype(xc.dtype), yc, mask)
 
     def predict(self, state, xt):
-        return self.inner.predict(state, xt * self.table)
+        return self.inner.predict(state, xt * self.table.astype(xt.dtype))
 
 
 def test_models_with_arrays_of_numpy_resume(tmp_path):
@@ -755,6 +755,32 @@ def test_an_objective_that_was_edited_is_another(tmp_path):
     assert train(4, objective=edited(1), checkpoint=tmp_path).steps == 4
     with pytest.raises(ValueError, match="with another objective"):
         train(6, objective=edited(-100), checkpoint=tmp_path)
+
+
+def test_tasks_that_were_edited_are_others(tmp_path):
+    """By the methods of a sampler of one's own, and of what it holds."""
+
+    def edited(times):
+        space = {"Sines": Sines, "eqx": eqx, "__name__": "study"}
+        exec(
+            "class Scale:\n"
+            f"    def __call__(self, y): return {times} * y\n"
+            "class Edited(Sines):\n"
+            "    scale: object\n"
+            "    def __init__(self):\n"
+            "        super().__init__()\n"
+            "        self.scale = Scale()\n"
+            "    def sample(self, key):\n"
+            "        return eqx.tree_at(lambda t: t.yt, super().sample(key), replace_fn=self.scale)\n",
+            space,
+        )
+        return space["Edited"]()
+
+    tasks = edited(1)
+    train(2, tasks=tasks, checkpoint=tmp_path)
+    assert train(4, tasks=tasks, checkpoint=tmp_path).steps == 4
+    with pytest.raises(ValueError, match="on other tasks"):
+        train(6, tasks=edited(30), checkpoint=tmp_path)
 
 
 def test_an_objective_is_the_same_in_every_process():

@@ -24,7 +24,7 @@ class RBFNetworkBias(AbstractBias):
 
     **Good values:** `bases=5`; coordinates scaled to about [-2, 2].
     **Cost:** one exponential per pair, head and basis; `GeometricRBFBias` needs one per pair.
-    **Pitfalls:** gradients are of reverse mode, once; for second derivatives take `DenseAttention` with a `KernelBias`.
+    **Pitfall:** derivatives are of reverse mode.
     """
 
     a: Float[Array, "heads bases"]
@@ -58,7 +58,8 @@ def _basis(b, u):
 
 
 def _network_fwd(a, b, c, r):
-    return _network(a, b, c, r), (a, b, c, r)
+    # Not the arguments themselves: JAX (0.10) takes one of them for another in second derivatives within a loop.
+    return _network(a, b, c, r), jax.lax.optimization_barrier((a, b, c, r))
 
 
 def _network_bwd(residuals, d_out):

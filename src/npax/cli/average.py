@@ -69,7 +69,8 @@ def average(
 
     Prints, and with -o writes, a row for each region: Y_mean and Y_std, the average and its standard deviation, which
     is more than that of as many independent cells, for their errors are alike; with --counts of the average rate. With
-    --quantiles and --above further columns.
+    --quantiles and --above further columns, of the average: for the share of a region above a threshold average the
+    column of `npax predict --above`.
     """
     with clear_errors():
         from ..estimators.dates import scaled_by_themselves

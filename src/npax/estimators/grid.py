@@ -28,13 +28,20 @@ OF_CELLS = ("bounds", "climatology")
 
 
 def _without_dangling(frame):
-    """Without attributes that name ends of cells which are not kept."""
+    """Without attributes that name ends of cells, or a projection, which are not kept."""
     frame = frame.copy()
     for variable in frame.variables.values():
-        for word in OF_CELLS:
+        for word in (*OF_CELLS, MAPPING):
             if word in variable.attrs and variable.attrs[word] not in frame.variables:
                 del variable.attrs[word]
     return frame
+
+
+def _is_mapping(variable):
+    """Whether it describes a projection, as the CF conventions and rioxarray have it."""
+    return variable.ndim == 0 and any(
+        word in variable.attrs for word in ("grid_mapping_name", "crs_wkt", "spatial_ref")
+    )
 
 
 class Grid(NamedTuple):
@@ -49,6 +56,12 @@ class Grid(NamedTuple):
     sizes: Mapping[Hashable, int]
     chunks: Mapping[Hashable, tuple[int, ...]]
 
+    @property
+    def mapping(self) -> dict[str, str]:
+        """The attribute that names the projection, of a target that describes one."""
+        names = [str(name) for name, coordinate in self.frame.coords.items() if _is_mapping(coordinate)]
+        return {MAPPING: names[0]} if len(names) == 1 else {}
+
     @classmethod
     def of(cls, target: Any, x: Sequence[Hashable], starts: Sequence[Any] | None = None) -> Grid:
         """`starts`: for each of `x` what its dates or durations are counted from, in days, or None. **Raises**
@@ -60,7 +73,9 @@ class Grid(NamedTuple):
             dataset = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
             require(dataset.variables, x, "target")
             dims, chunks = tuple(dataset.sizes), dataset.chunksizes
-            frame = dataset.drop_vars([name for name in dataset.data_vars if name not in x])
+            others = [name for name in dataset.data_vars if name not in x]
+            kept = [name for name in others if _is_mapping(dataset[name])]
+            frame = dataset.drop_vars([name for name in others if name not in kept]).set_coords(kept)
             frame.attrs = {k: v for k, v in dataset.attrs.items() if not str(k).startswith(OWN)}
         else:
             raise TypeError(

@@ -195,10 +195,10 @@ class LatLon(AbstractCoordinates):
         lon, lat = x[:, :2].T
         if x.shape[0] and np.abs(lat).max() > 90 + ROUNDED:
             worst = lat[np.abs(lat).argmax()]
-            raise ValueError(
-                f"Latitudes lie between -90 and 90 degrees; got {worst:.10g}. "
-                "The columns are longitude first, then latitude: swap them if they came in the other order."
-            )
+            swapped = "The columns are longitude first, then latitude: swap them if they came in the other order."
+            projected = 'Metres of a projection, as these seem to be, are `coords="isotropic"`.'
+            remedy = projected if abs(worst) > 360 else swapped
+            raise ValueError(f"Latitudes lie between -90 and 90 degrees; got {worst:.10g}. {remedy}")
         lon, lat = np.radians(lon % 360.0), np.radians(lat)
         sphere = np.stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)], axis=1)
         return np.concatenate([sphere, x[:, 2:]], axis=1)

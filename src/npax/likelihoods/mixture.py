@@ -63,7 +63,7 @@ class EqualMixture(dist.Distribution):
 
         Its derivatives are those of the implicit function $F_\theta(y) = q$: two steps of Newton's, which change no
         value, give the first three."""
-        still, level = jax.lax.stop_gradient((self, q))
+        still, level = jax.lax.stop_gradient((self, jnp.asarray(q)))
         found = still._bisected(level)
         inside = (level > 0) & (level < 1)  # else an end of the support, which has no density
         middle = jnp.mean(jnp.asarray(still.parts.icdf(jnp.full_like(still._beside(level), 0.5))), axis=self.axis)

@@ -8,7 +8,8 @@ from ._check import check_order, checked, numbers
 
 
 def crps(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
-    r"""Mean CRPS of Gaussian predictions, in the units of `y`; the absolute error where the std goes to zero.
+    r"""Mean CRPS of Gaussian predictions, in the units of `y`; the absolute error where the std goes to zero. Of other
+    distributions see `crps_samples`.
 
     $$\mathrm{CRPS}(F, y) = \int (F(x) - 1[x \ge y])^2 dx
       = \sigma \left( z (2\Phi(z) - 1) + 2\varphi(z) - \pi^{-1/2} \right), \quad z = (y - \mu) / \sigma.$$

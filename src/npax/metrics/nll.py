@@ -11,6 +11,7 @@ def nll(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> float:
     Lower is better; it depends on the units of `y` (ten times larger units: $\log 10$ less).
 
     **Pitfalls:** one value far outside its predicted distribution can decide the score; read it beside `crps`.
+    Of other distributions than normal ones `npax.objectives.nll` is the likelihood of a model's own.
     **Shapes:** any, all the same.
     """
     y, mean, std = checked(y=y, mean=mean, std=std, positive=("std",))

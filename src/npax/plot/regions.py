@@ -10,6 +10,10 @@ NAMED = 60
 """Regions whose names stand beside them, at most; more are drawn without."""
 
 
+LONGEST = 32
+"""Letters of a name, at most: longer ones would leave no room for what is drawn."""
+
+
 def regions(ax: Axes, names: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, *, color: str = "C0") -> None:
     """Averages of regions (`npax.average`) as dots with their intervals as lines: along an axis where `names` are
     numbers or dates, such as months; one below the other elsewhere, without names where there are more than 60.
@@ -41,7 +45,11 @@ def regions(ax: Axes, names: ArrayLike, mean: ArrayLike, low: ArrayLike, high: A
         ax.errorbar(mean, down, xerr=lengths, **style)
         ax.set_ylim(mean.size - 0.5, -0.5)
         few = mean.size <= NAMED
-        ax.set_yticks(down if few else [], [str(name) for name in names] if few else [])
+        ax.set_yticks(down if few else [], [_short(str(name)) for name in names] if few else [])
         ax.grid(axis="x", color="0.9")
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _short(name):
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip()}\u2026"

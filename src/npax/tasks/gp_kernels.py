@@ -31,7 +31,9 @@ class AbstractKernelPrior(eqx.Module):
 
     @abc.abstractmethod
     def quadrature(self, nodes: int) -> tuple[Kernel, Float[np.ndarray, " n"]]:
-        """Kernels stacked along a leading axis, and weights that sum to one: the integral over the prior."""
+        """Kernels stacked along a leading axis (of one tinygp kernel, as `jax.vmap(kernel)(scales)` makes it), and
+        weights that sum to one: the integral over the prior, for the Bayes floor of `npax.bench`. Training does not
+        ask for it: a prior of your own may raise `NotImplementedError` here."""
 
 
 def check_prior(kernel: Any) -> None:

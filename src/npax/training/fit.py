@@ -95,7 +95,8 @@ def fit(
     weights stay as they are by `optax.masked(optax.set_to_zero(), fixed)` behind it in an `optax.chain`, where
     `fixed(params)` gives the parameters with True and False in the place of arrays. `checkpoint`: a
     folder; the state is saved there every `save_every` seconds, at the end and on Ctrl-C. `resume`: go on from the
-    newest sound checkpoint in it. `evaluate(model) -> anything`: called every `evaluate_every` steps and at the end
+    newest sound checkpoint in it. `evaluate(model) -> anything` (with `seeds` > 1 their
+    models stacked, for `eqx.filter_vmap`): called every `evaluate_every` steps and at the end
     (one that is interrupted is not made up for when the run goes on); steps run in parts that divide both this number
     and `chunk`, so that multiples are cheapest.
     `devices`: those that share the work (default: all).
@@ -119,9 +120,10 @@ def fit(
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
     checkpoint is of another run: of another model (with other weights at its start; those of the checkpoint itself will
-    do), `key`, tasks, objective (by its own code), kind of optimiser or batch size, or of more steps (more `steps`, and
-    other learning rates, prolong it), or another training is running in its folder, or weights are of float16;
-    `TypeError` for arguments of another kind; `KeyboardInterrupt` goes through after the checkpoint is written.
+    do), `key`, tasks, objective (both by their own code), kind of optimiser or batch size, or of more steps (more
+    `steps`, and other learning rates, prolong it), or another training is running in its folder, or weights are of
+    float16; `TypeError` for arguments of another kind; `KeyboardInterrupt` goes through after the checkpoint is
+    written.
     **Warns** where a sampler does not look at its key, where `evaluate` fails at the end (the result lacks that
     evaluation; before, its errors end the training, which a checkpoint keeps) or a checkpoint cannot be written, where
     more than a tenth of the steps were skipped, since loss or gradient was not finite, and where samplers factorise

@@ -14,6 +14,9 @@ from ..fingerprint import content, fingerprint
 from ..warn import warn
 from .checkpoint import read_checkpoint, write_checkpoint
 
+LIBRARIES = ("npax", "builtins", "abc", "jax", "jaxlib", "equinox", "numpy", "tinygp", "numpyro", "typing")
+"""Whose code has a version, which checkpoints need not tell."""
+
 
 @contextlib.contextmanager
 def alone(folder):
@@ -70,7 +73,18 @@ def fingerprint_of_run(state, curriculum, objective, optimizer, chunk):
     """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
     shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
     of_curriculum = chunk if len(curriculum.stages) > 1 else None
-    return fingerprint((shapes, curriculum, objective, _code(objective), _updates(optimizer), of_curriculum))
+    codes = _code(objective), sorted(_codes_of_samplers([stage.tasks for stage in curriculum.stages]))
+    return fingerprint((shapes, curriculum, objective, codes, _updates(optimizer), of_curriculum))
+
+
+def _codes_of_samplers(part):
+    """What the methods of samplers of a user's own do, and those of what they hold, such as a prior."""
+    if isinstance(part, list | tuple | dict):
+        return set().union(*map(_codes_of_samplers, part.values() if isinstance(part, dict) else part))
+    own = [kind for kind in type(part).__mro__ if kind.__module__.split(".")[0] not in LIBRARIES]
+    methods = {(name, getattr(kind, name)) for kind in own for name in vars(kind) if callable(getattr(kind, name))}
+    found = {f"{name} {_code(method)}" for name, method in methods if isinstance(method, FunctionType)}
+    return found | (_codes_of_samplers(vars(part)) if isinstance(part, eqx.Module) or own else set())
 
 
 def _code(function):
