@@ -19,7 +19,7 @@ import npax.plot
 from npax.cli import _process, app, main
 from npax.cli.regular_grid import regular_grid
 from npax.cli.several import repeat_option
-from npax.cli.tables import as_table, read, with_dates, write
+from npax.cli.tables import as_table, copied, read, with_dates, write
 from npax.cli.train import trainings
 from npax.estimators import Extrapolation, PlanarDegrees
 
@@ -623,6 +623,35 @@ def test_columns_that_are_not_used_are_copied_as_they_are_written(observations, 
         assert found.well.tolist() == ["007", "NA", "12"]
         assert output == "out.nc" or found.word.isna().tolist() == [False, True, False]
         pd.testing.assert_frame_equal(found[same], table[same], check_dtype=output != "out.nc")
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (["9007199254740993", "", "3"], [9007199254740993, None, 3]),
+        (["NA", "NA", "NA"], ["NA", "NA", "NA"]),
+        (["", "", ""], [None, None, None]),
+        (["100", "NA", "2"], [100.0, None, 2.0]),
+        (["10.00", "1e3", "5"], [10.0, 1000.0, 5.0]),
+        (["True", "", "False"], [True, None, False]),
+        (["001", "2", ""], ["001", "2", None]),
+        (["a", "NA", ""], ["a", "NA", None]),
+        (["1", "2", "A3"], ["1", "2", "A3"]),
+    ],
+)
+def test_what_is_copied_keeps_what_is_written(written, expected, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,code\n" + "".join(f"{i},{text}\n" for i, text in enumerate(written)))
+    found = read(path, lambda column: column.name == "code", copied).code
+    assert [None if pd.isna(value) else value for value in found] == expected
+    texts = [isinstance(value, str) for value in expected if value is not None]
+    assert [isinstance(value, str) for value in found.dropna()] == texts
+
+
+def test_names_that_are_numbers_stay_in_their_order(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("depth\n0.5\n10.5\n2.5\n")
+    assert read(path, lambda column: True).depth.tolist() == [0.5, 10.5, 2.5]
 
 
 def test_views_are_those_of_the_library(observations, tmp_path):

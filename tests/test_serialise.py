@@ -211,10 +211,28 @@ def test_classes_of_one_name_are_told_apart_by_where_they_are(tmp_path):
     for classes in ([Stranger, namesake], [namesake, Stranger]):
         found = npax.load(path, classes)
         assert type(found) is Stranger and type(found.inner) is namesake
+    for one in (Stranger, namesake):
+        with pytest.raises(DamagedFile, match=r"asks for '.*Stranger', not part of"):
+            npax.load(path, [one])
     other = type("Stranger", (Stranger,), {"__module__": "a third place"})
     with pytest.raises(ValueError, match=r"has several called Stranger, and none is 'elsewhere\.Stranger'"):
-        npax.load(path, [Stranger, other])
-    assert type(npax.load(path, [other]).inner) is other  # moved to another file since, say
+        npax.load(path, [other, type("Stranger", (Stranger,), {"__module__": "a fourth"})])
+    assert type(npax.load(path, [Stranger, other]).inner) is other  # moved to another file since, say
+
+
+def test_new_parts_of_classes_of_ones_own_get_their_defaults(tmp_path):
+    def version(source):
+        space = {"eqx": eqx, "list": list, "__name__": "study"}
+        exec(f"class Grown(eqx.Module):\n    {source}", space)
+        return space["Grown"]
+
+    npax.save(tmp_path / "m.safetensors", version("w: int")(2))
+    found = npax.load(
+        tmp_path / "m.safetensors", [version("w: int; more: list = eqx.field(default_factory=lambda: [1])")]
+    )
+    assert found.w == 2 and found.more == [1]
+    with pytest.raises(DamagedFile, match=r"of another version of it: its parts are \['w'\], the class's \['v'\]"):
+        npax.load(tmp_path / "m.safetensors", [version("v: int")])
 
 
 def test_functions_cannot_be_saved(tmp_path):

@@ -27,10 +27,10 @@ _TRUSTED = ("npax.", "tinygp.kernels.", "tinygp.transforms.", "equinox.nn.")
 def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None) -> None:
     """Writes a model to `path` (`.safetensors`), and its card beside it (`.json`).
 
-    The weights file is complete in itself: arrays, the structure of the model (class names and plain values; never
-    code) and a checksum. The card repeats what a person wants to know: `card` (how it was trained, how good it is)
-    and the number of parameters. Both are written whole or not at all. Parts may be of classes of your own, which
-    `load` is then told.
+    The weights file is complete in itself: arrays, the structure of the model (names of classes and functions, and
+    plain values; never code) and a checksum. The card repeats what a person wants to know: `card` (how it was trained,
+    how good it is) and the number of parameters. Both are written whole or not at all. Parts may be of classes of your
+    own, which `load` is then told.
 
     **Raises:** `ValueError` for a path that does not end in `.safetensors`; `TypeError` for a part that is no Equinox
     module, array, number, text, function of `jax.nn` or `jax.numpy`, tuple or list of such: a dictionary, say.
@@ -151,15 +151,17 @@ def _build(node, arrays, classes):
         case {"list": items}:
             return [_build(item, arrays, classes) for item in items]
         case {"function": name}:
+            if name not in _functions():
+                raise DamagedFile(f"The file asks for the function '{name}', which this JAX does not have.")
             return _functions()[name]
         case {"module": kind, "fields": fields}:
             cls = classes[kind] if kind in classes else _trusted_class(kind)
-            defaults = {f.name: _default(f) for f in dataclasses.fields(cls)}
-            newer = {name: value for name, value in defaults.items() if name not in fields}
-            if not set(fields) <= set(defaults) or any(value is dataclasses.MISSING for value in newer.values()):
+            names = [f.name for f in dataclasses.fields(cls)]
+            newer = {f.name: _default(f) for f in dataclasses.fields(cls) if f.name not in fields}
+            if not set(fields) <= set(names) or any(value is dataclasses.MISSING for value in newer.values()):
                 raise DamagedFile(
                     f"The file's '{kind}' is of another version of it: its parts are {sorted(fields)}, the class's "
-                    f"{sorted(defaults)}. New ones need a default."
+                    f"{sorted(names)}. New ones need a default."
                 )
             module = object.__new__(cls)
             for name, value in newer.items():
@@ -185,7 +187,9 @@ def _all_told(structure, classes):
     """The classes of one's own by the names that the file has for them: of those given the one that is there, or else
     the only one that is called alike. **Raises** `DamagedFile` with all that are missing."""
     wanted = sorted(kind for kind in _kinds(structure) if not kind.startswith(_TRUSTED))
-    told = {kind: [c for c in classes if _kind(c) == kind] or _called(kind, classes) for kind in wanted}
+    exact = {kind: [c for c in classes if _kind(c) == kind] for kind in wanted}
+    others = [c for c in classes if _kind(c) not in wanted]
+    told = {kind: exact[kind] or [c for c in others if c.__name__ == _last(kind)] for kind in wanted}
     missing = [kind for kind in wanted if not told[kind]]
     if missing:
         listed = ", ".join(dict.fromkeys(_last(kind) for kind in missing))
@@ -207,10 +211,6 @@ def _kinds(node):
         own = {node["module"]} if isinstance(node.get("module"), str) and "fields" in node else set()
         return own.union(*map(_kinds, node.values()))
     return set().union(*map(_kinds, node)) if isinstance(node, list) else set()
-
-
-def _called(kind, classes):
-    return [c for c in classes if c.__name__ == _last(kind)]
 
 
 def _last(kind):

@@ -303,7 +303,8 @@ def test_long_names_of_regions_leave_room(ax):
     long = "Catchment of the upper " + 5 * "very " + "long river"
     plot.regions(ax, ["short", long], np.zeros(2), -np.ones(2), np.ones(2))
     short, cut = (label.get_text() for label in ax.get_yticklabels())
-    assert short == "short" and len(cut) <= 32 and cut.endswith("\u2026") and long.startswith(cut[:-1])
+    first, last = cut.split("\u2026")
+    assert short == "short" and len(cut) <= 32 and long.startswith(first) and long.endswith(last)
 
 
 def test_a_search_shows_both_minima(ax):

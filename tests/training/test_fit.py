@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import equinox as eqx
@@ -226,7 +227,7 @@ def test_weights_may_stay_as_they_are():
 @pytest.mark.parametrize(
     "optimizer",
     [
-        optax.contrib.sam(optax.sgd(0.1), optax.sgd(0.05)),
+        optax.chain(optax.clip(1.0), optax.contrib.sam(optax.sgd(0.1), optax.sgd(0.05))),
         optax.chain(optax.sgd(0.1), optax.contrib.reduce_on_plateau()),
     ],
     ids=["reads-no-loss", "reads-the-loss"],
@@ -761,15 +762,16 @@ def test_tasks_that_were_edited_are_others(tmp_path):
     """By the methods of a sampler of one's own, and of what it holds."""
 
     def edited(times):
-        space = {"Sines": Sines, "eqx": eqx, "__name__": "study"}
+        space = {"Sines": Sines, "eqx": eqx, "Path": Path, "__name__": "study"}
         exec(
-            "class Scale:\n"
+            "class Scale(eqx.Module):\n"
             f"    def __call__(self, y): return {times} * y\n"
             "class Edited(Sines):\n"
-            "    scale: object\n"
+            "    scale: Scale\n"
+            "    where: object = eqx.field(static=True)\n"
             "    def __init__(self):\n"
             "        super().__init__()\n"
-            "        self.scale = Scale()\n"
+            "        self.scale, self.where = Scale(), Path('data')\n"
             "    def sample(self, key):\n"
             "        return eqx.tree_at(lambda t: t.yt, super().sample(key), replace_fn=self.scale)\n",
             space,

@@ -37,8 +37,8 @@ app.command()(models)
 app.add_typer(bench, name="bench")
 bench.command(cls=NamesInHelp)(speed)
 bench.info.help = in_paragraphs(bench.info.help or "")
-for command in (*app.registered_commands, *bench.registered_commands):
-    command.help = in_paragraphs(command.help or inspect.getdoc(command.callback) or "")
+for _command in (*app.registered_commands, *bench.registered_commands):
+    _command.help = in_paragraphs(_command.help or inspect.getdoc(_command.callback) or "")
 
 
 def _version(asked: bool) -> bool:

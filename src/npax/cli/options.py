@@ -105,7 +105,7 @@ Quantiles = Annotated[
 Above = Annotated[
     list[float] | None,
     typer.Option(
-        help="Thresholds: the probability that the value is larger, of counts the rate, is written, as Y_above_0.2.",
+        help="Thresholds: the probability that the value (of counts: the rate) is larger is written, as Y_above_0.2.",
         metavar="VALUE...",
         show_default=False,
     ),
@@ -125,16 +125,29 @@ def read_observed(path: Path, columns: Sequence[str], others: Sequence[str | Non
 
 
 def read_places(
-    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, others: Sequence[str] | None = None
+    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, names: Sequence[str]
 ) -> Any:
-    """The same of where to predict; `observations`: the file as it is, whose dates have a zone where these do;
-    `others`: columns that are names, as they are written; None: all but the `columns` are only copied."""
+    """The same of where to predict averages; `observations`: the file as it is, whose dates have a zone where these do;
+    `names`: columns that are names, as they are written."""
     from . import tables
 
-    if others is None:
-        wanted = tables.read(path, lambda column: column.name not in columns, tables.copied)
-    else:
-        wanted = tables.read(path, lambda column: column.name in others)
+    return _places(tables.read(path, lambda column: column.name in names), path, columns, dated, observations)
+
+
+def read_points(
+    path: Path, columns: Sequence[str], dated: Sequence[str], observations: Any, scored: Sequence[str | None]
+) -> Any:
+    """The same of where to predict values; all but the `columns` and those that are `scored` are only copied."""
+    from . import tables
+
+    used = {*columns, *scored}
+    wanted = tables.read(path, lambda column: column.name not in used, tables.copied)
+    return _places(wanted, path, columns, dated, observations)
+
+
+def _places(wanted, path, columns, dated, observations):
+    from . import tables
+
     target = tables.with_dates(wanted, dated)
     tables.check_columns(target, columns, path, dated=dated)
     tables.check_zones(observations, wanted, dated)

@@ -117,7 +117,7 @@ def predict(
             most = np.inf if store else MOST_CELLS
             target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
-            wanted, target = of.read_places(at, [*x, *beside], dated, given)
+            wanted, target = of.read_points(at, [*x, *beside], dated, given, [y, error, exposure])
             if output is not None:
                 tables.check_names(target, output)
                 tables.check_kinds(target, output)

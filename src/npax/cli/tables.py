@@ -13,7 +13,6 @@ from ..data.tables import (
     checked_suffix as checked_suffix,
     copied as copied,
     ending as ending,
-    names as names,
     of_numbers as of_numbers,
     of_zones as of_zones,
     pd,

@@ -32,28 +32,33 @@ def checked_suffix(path: Path) -> Path:
     return path
 
 
-def names(column: pd.Series, texts: pd.Series) -> pd.Series:
-    """Names as they are written: NA is Namibia, and 01001 a code; whole numbers where all that is written is written as
-    these are."""
-    del column
+def as_names(_: pd.Series, texts: pd.Series) -> pd.Series:
+    """Names as they are written: NA is Namibia, and 01001 a code; numbers where all that is written is written as these
+    are."""
     written = texts[texts != ""]
     numbers: Any = pd.to_numeric(written, errors="coerce")
-    if not len(written) or numbers.dtype.kind != "i" or not (numbers.astype(str) == written).all():
+    if not len(written) or numbers.dtype.kind not in "if" or not (numbers.astype(str) == written).all():
         return texts
     return numbers if len(written) == len(texts) else numbers.astype(object).reindex(texts.index)
 
 
 def copied(column: pd.Series, texts: pd.Series) -> pd.Series:
-    """What is only copied: numbers as numbers, but codes such as 007 as they are written, and NA among words."""
-    codes = of_numbers(column) and texts.str.match(r"[+-]?0\d").any()
-    words = pd.api.types.infer_dtype(column, skipna=True) == "string"
-    return texts.where(texts != "") if codes or words else column
+    """What is only copied: numbers as numbers, whole ones beside empty cells too; codes such as 007, and NA among
+    words, as they are written."""
+    written = texts[texts != ""]
+    if not of_numbers(column) or written.str.match(r"[+-]?0\d").any():
+        return texts.where(texts != "")
+    if column.isna().all():  # of NA all over, or of nothing
+        return column if written.str.lower().eq("nan").all() else texts.where(texts != "")
+    if column.dtype.kind == "f" and written.str.fullmatch(r"[+-]?\d+").all():
+        return pd.to_numeric(written).astype(object).reindex(texts.index)
+    return column
 
 
 def read(
     path: Path,
     of_names: Callable[[pd.Series], bool] = lambda column: False,
-    as_written: Callable[[pd.Series, pd.Series], pd.Series] = names,
+    as_written: Callable[[pd.Series, pd.Series], pd.Series] = as_names,
 ) -> pd.DataFrame | xr.Dataset:
     """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. `of_names`:
     which columns of a CSV are not numbers to compute with; `as_written(column, texts)`: what they become."""

@@ -100,9 +100,10 @@ def fill_gaps(
     **Warns** of infinite pixels, which are gaps too; of numbers such as -999 far from all others, which often stand for
     what is missing; and where there are no gaps at all, or nothing else (but not of a lazy field).
 
-    **Raises:** `ValueError` for `quantiles` that are no probabilities, names that are not there, dates, durations and
-    text, fewer than two dimensions, values that stand for what is missing (`_FillValue`), coordinates that are not
-    evenly spaced, the name of a model of another kind; `TypeError` for what is not xarray's, or such a model itself.
+    **Raises:** `ValueError` for `quantiles` that are no probabilities and `above` that are no numbers, names that are
+    not there, dates, durations and text, fewer than two dimensions, values that stand for what is missing
+    (`_FillValue`), coordinates that are not evenly spaced, the name of a model of another kind; `TypeError` for what is
+    not xarray's, or such a model itself.
     """
     true_or_false(include_noise=include_noise, mirrored=mirrored, progress=progress)
     xr = xarray()

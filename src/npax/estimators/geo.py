@@ -179,8 +179,9 @@ def _at_points(reg, target, places, ys, include_noise, summary):
 
 
 def _on_grid(reg, grid, ys, attributes, include_noise, summary, store, request):
-    predictor, of_mean = reg._predictor(), {"strategy": reg.strategy_}
-    variables = [(name, {**own, **grid.mapping}) for name, own in summary.variables(ys, attributes, **of_mean)]
+    predictor = reg._predictor()
+    about = summary.variables(ys, attributes, strategy=reg.strategy_)
+    variables = [(name, {**own, **grid.mapping}) for name, own in about]
     if store is not None or grid.chunks:
         predictor.progress = False  # of one block: the bar is that of all blocks, or dask's
     if store is not None:

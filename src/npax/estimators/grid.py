@@ -32,7 +32,7 @@ def _without_dangling(frame):
     frame = frame.copy()
     for variable in frame.variables.values():
         for word in (*OF_CELLS, MAPPING):
-            if word in variable.attrs and variable.attrs[word] not in frame.variables:
+            if word in variable.attrs and str(variable.attrs[word]).split(":")[0].strip() not in frame.variables:
                 del variable.attrs[word]
     return frame
 

@@ -102,6 +102,8 @@ def _of_support(distribution):
     """Of a mixture a value of its first part; zero where the support is not known."""
     if isinstance(distribution, EqualMixture):
         return jnp.take(_of_support(distribution.parts), 0, axis=distribution.axis)
+    if isinstance(distribution, dist.Independent):
+        return _of_support(distribution.base_dist)
     support: Any = distribution.support
     try:
         return support.feasible_like(jnp.zeros(distribution.shape()))

@@ -67,8 +67,8 @@ def scattered(
 ) -> Figure:
     """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std [n]`.
 
-    Of longitudes and latitudes (`coords="latlon"`), points on both sides of the date line are one region: longitudes
-    go on beyond 180 there.
+    `observed`: where, as there; crosses. Of longitudes and latitudes (`coords="latlon"`), points on both sides of the
+    date line are one region: longitudes go on beyond 180 there.
     """
 
     def draw(ax, values, cmap):
@@ -104,7 +104,7 @@ def _dots(ax, x, observed, coords, globe, marker="o"):
     size = np.clip(60 / max(len(across), 1) ** 0.5, 1.5, 5)
     limits = ax.get_xlim(), ax.get_ylim()
     edge = {"markeredgecolor": "white", "markeredgewidth": 0.15 * size} if marker == "o" else {}
-    ax.plot(across, down, marker, color="#1f6fb4", markersize=size, label="observations", **edge)
+    ax.plot(across, down, marker, color="#1f6fb4", markersize=size, **edge)
     ax.set(xlim=limits[0], ylim=limits[1])
 
 

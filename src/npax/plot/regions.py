@@ -16,7 +16,8 @@ LONGEST = 32
 
 def regions(ax: Axes, names: ArrayLike, mean: ArrayLike, low: ArrayLike, high: ArrayLike, *, color: str = "C0") -> None:
     """Averages of regions (`npax.average`) as dots with their intervals as lines: along an axis where `names` are
-    numbers or dates, such as months; one below the other elsewhere, without names where there are more than 60.
+    numbers or dates, such as months; one below the other elsewhere, without names where there are more than 60, and
+    names beyond 32 letters cut in the middle.
 
     ```python
     found = npax.average(villages, districts, y="rate", by="district", quantiles=[0.025, 0.975])
@@ -52,4 +53,6 @@ def regions(ax: Axes, names: ArrayLike, mean: ArrayLike, low: ArrayLike, high: A
 
 
 def _short(name):
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 1].rstrip()}\u2026"
+    """Cut in the middle: what tells regions apart may stand at either end."""
+    half = LONGEST // 2
+    return name if len(name) <= LONGEST else f"{name[:half].rstrip()}\u2026{name[1 - half :].lstrip()}"

@@ -1,8 +1,10 @@
 """Going on with a training: whose checkpoint it is, and who may write to its folder."""
 
 import contextlib
+import dataclasses
 import functools
 import inspect
+import sys
 import tempfile
 from types import CodeType, FunctionType, MethodType
 
@@ -14,7 +16,7 @@ from ..fingerprint import content, fingerprint
 from ..warn import warn
 from .checkpoint import read_checkpoint, write_checkpoint
 
-LIBRARIES = ("npax", "builtins", "abc", "jax", "jaxlib", "equinox", "numpy", "tinygp", "numpyro", "typing")
+LIBRARIES = ("npax", "jax", "jaxlib", "equinox", "numpy", "scipy", "tinygp", "numpyro", *sys.stdlib_module_names)
 """Whose code has a version, which checkpoints need not tell."""
 
 
@@ -73,18 +75,22 @@ def fingerprint_of_run(state, curriculum, objective, optimizer, chunk):
     """Of all that a run depends on beside its key, the number of steps and the optimiser's rates: these may change."""
     shapes = jax.tree.map(lambda a: a.shape if eqx.is_array(a) else a, (state.model, state.opt_state))
     of_curriculum = chunk if len(curriculum.stages) > 1 else None
-    codes = _code(objective), sorted(_codes_of_samplers([stage.tasks for stage in curriculum.stages]))
-    return fingerprint((shapes, curriculum, objective, codes, _updates(optimizer), of_curriculum))
+    samplers = sorted(_codes_of_samplers([stage.tasks for stage in curriculum.stages]))
+    others = (samplers,) if samplers else ()
+    return fingerprint((shapes, curriculum, objective, _code(objective), _updates(optimizer), of_curriculum, *others))
 
 
 def _codes_of_samplers(part):
-    """What the methods of samplers of a user's own do, and those of what they hold, such as a prior."""
-    if isinstance(part, list | tuple | dict):
-        return set().union(*map(_codes_of_samplers, part.values() if isinstance(part, dict) else part))
+    """What the methods of samplers of a user's own do, and those of Equinox modules that they hold, such as a prior."""
+    if isinstance(part, list | tuple):
+        return set().union(*map(_codes_of_samplers, part))
+    if not (isinstance(part, eqx.Module) or hasattr(part, "sample")):
+        return set()
     own = [kind for kind in type(part).__mro__ if kind.__module__.split(".")[0] not in LIBRARIES]
-    methods = {(name, getattr(kind, name)) for kind in own for name in vars(kind) if callable(getattr(kind, name))}
+    methods = [(name, inspect.unwrap(getattr(kind, name))) for kind in own for name in vars(kind)]
     found = {f"{name} {_code(method)}" for name, method in methods if isinstance(method, FunctionType)}
-    return found | (_codes_of_samplers(vars(part)) if isinstance(part, eqx.Module) or own else set())
+    fields = dataclasses.fields(part) if isinstance(part, eqx.Module) else ()
+    return found.union(*(_codes_of_samplers(getattr(part, field.name, None)) for field in fields))
 
 
 def _code(function):

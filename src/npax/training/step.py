@@ -1,7 +1,6 @@
 """One step of training: a batch of tasks, drawn on the device, and its gradient, a group of tasks at a time."""
 
 import functools
-import inspect
 from collections.abc import Callable
 
 import equinox as eqx
@@ -42,8 +41,7 @@ def step(
         loss, grads = jax.lax.psum((loss, grads), AXIS)
     params, rest = eqx.partition(model, eqx.is_inexact_array)
     with jax.numpy_dtype_promotion("standard"):
-        with_loss = {"value": loss} if _reads_the_loss(optimizer) else {}
-        updates, new_opt_state = optimizer.update(grads, opt_state, params, **with_loss)
+        updates, new_opt_state = _updated(optimizer, grads, opt_state, params, loss)
         new_params = optax.apply_updates(params, updates)
     sound = jnp.isfinite(loss) & jnp.isfinite(optax.tree.norm(grads)) & _all_finite(updates)
     new_params, new_opt_state = jax.tree.map(
@@ -84,11 +82,16 @@ def _all_finite(tree):
     return functools.reduce(jnp.logical_and, [jnp.isfinite(a).all() for a in jax.tree.leaves(tree)], jnp.array(True))
 
 
-def _reads_the_loss(optimizer):
-    """As `reduce_on_plateau` and whatever hands on what it is given, and not `optax.contrib.sam`."""
-    extra = isinstance(optimizer, optax.GradientTransformationExtraArgs)
-    kinds = {p.name: p.kind for p in inspect.signature(optimizer.update).parameters.values()} if extra else {}
-    return "value" in kinds or inspect.Parameter.VAR_KEYWORD in kinds.values()
+def _updated(optimizer, grads, opt_state, params, loss):
+    """With the loss for those that read it, such as `reduce_on_plateau`, and without for those that take no such thing,
+    such as `optax.contrib.sam`, in a chain too."""
+    if isinstance(optimizer, optax.GradientTransformationExtraArgs):
+        try:
+            return optimizer.update(grads, opt_state, params, value=loss)
+        except TypeError as error:
+            if "'value'" not in str(error):
+                raise
+    return optimizer.update(grads, opt_state, params)
 
 
 def _number(loss):
