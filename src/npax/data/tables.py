@@ -42,7 +42,7 @@ def as_names(_: pd.Series, texts: pd.Series) -> pd.Series:
     return numbers if len(written) == len(texts) else numbers.astype(object).reindex(texts.index)
 
 
-def copied(column: pd.Series, texts: pd.Series) -> pd.Series:
+def copied(column: pd.Series, texts: Any) -> pd.Series:
     """What is only copied: numbers as numbers, whole ones beside empty cells too; codes such as 007, and NA among
     words, as they are written."""
     written = texts[texts != ""]
@@ -51,7 +51,8 @@ def copied(column: pd.Series, texts: pd.Series) -> pd.Series:
     if column.isna().all():  # of NA all over, or of nothing
         return column if written.str.lower().eq("nan").all() else texts.where(texts != "")
     if column.dtype.kind == "f" and written.str.fullmatch(r"[+-]?\d+").all():
-        return pd.to_numeric(written).astype(object).reindex(texts.index)
+        numbers: Any = pd.to_numeric(written)
+        return numbers.astype(object).reindex(texts.index)
     return column
 
 
