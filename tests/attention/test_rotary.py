@@ -104,7 +104,7 @@ def test_an_odd_size_is_refused():
         npax.RotaryCoordinates(2, 5, 1, key=jr.key(0))
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 24.0), (-1.0, 24.0), (5.0, 1.0)])
+@pytest.mark.parametrize(("low", "high"), [(0.0, 24.0), (-1.0, 24.0), (5.0, 1.0), (0.5, np.inf)])
 def test_frequencies_have_a_range(low, high):
-    with pytest.raises(ValueError, match="`low` must be positive and `high` not below it"):
+    with pytest.raises(ValueError, match="`low` must be positive and `high` finite, not below it; got low="):
         npax.RotaryCoordinates(2, 6, 1, low=low, high=high, key=jr.key(0))
