@@ -71,6 +71,10 @@ def test_second_derivatives_and_those_of_forward_mode_are_those_of_jax(matrices)
                 assert np.allclose(found, expected, rtol=1e-7)
 
 
+def test_systems_of_no_equations_are_solved():
+    assert solve_lower(jnp.zeros((0, 0)), jnp.zeros((0, 3))).shape == (0, 3)
+
+
 def test_numbers_of_two_kinds_are_brought_to_one(matrices):
     with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):
         factor = jax.device_put(np.linalg.cholesky(np.asarray(matrices[0])))

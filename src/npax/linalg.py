@@ -39,7 +39,7 @@ def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[A
     kind = jnp.result_type(factor, b)
     columns = b.reshape(len(b), math.prod(b.shape[1:])).astype(kind)
     # Zeros that vary over devices where the factor does: a solution that varies must be one of what does.
-    columns = columns + jnp.where(False, factor[:, :1].astype(kind), 0)
+    columns = columns + jnp.where(False, jnp.diagonal(factor)[:, None].astype(kind), 0)
     return _solve(factor.astype(kind), columns).reshape(b.shape)
 
 
