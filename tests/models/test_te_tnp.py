@@ -185,7 +185,7 @@ def test_memory_is_that_of_a_block(operands):
 
 
 def test_an_impossible_block_is_refused(operands):
-    with pytest.raises(ValueError, match="`block` must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="`block` must be a whole number, at least 1; got 0"):
         attention(operands, block=0)
 
 
