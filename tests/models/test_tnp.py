@@ -212,7 +212,7 @@ def test_lbanp_with_more_pseudo_tokens_than_observations_learns(getkey):
 
     with jax.numpy_dtype_promotion("standard"):  # of optax
         losses = train(model)
-    assert losses[-1] < losses[0] - 1
+    assert np.median(losses[-30:]) < losses[0] - 1  # a single step may go too far, on one machine and not on another
 
 
 def test_no_targets_are_drawn_as_none():
