@@ -479,7 +479,7 @@ def test_counts_have_rates(tmp_path):
     for kind, counts in {"poisson": npax.counts.Poisson(), "binomial": npax.counts.Binomial()}.items():
         reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(str(tmp_path / "m.safetensors")))
         reg.fit(table[["x"]].to_numpy(), table["cases"], exposure=tested)
-        scores = reg.score_report(points[["x"]].to_numpy(), points["cases"], points["tested"])
+        scores = reg.score_report(points[["x"]].to_numpy(), points["cases"], exposure=points["tested"])
         result = run("predict", *given, "--counts", kind)
         assert f"scores on 2 counts: rmse {scores['rmse']:.4g}, " in result.output, result.output
         assert f"nll {scores['nll']:.4g}" in result.output
