@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import typer
 import xarray as xr
@@ -821,6 +822,15 @@ def test_dates_are_refused_by_column_and_file(name, observations, weights, tmp_p
     table.assign(day=table["day"].dt.strftime("%d.%m.%Y")).to_csv(texts, index=False)
     words = ("'day'", "not of numbers", "'31.01.2020'", "Dates are written 2020-01-31")
     refused(predict(texts, weights, *args, x=["lon", "day"]), *words)
+
+
+@pytest.mark.parametrize("unit", ["ns", "us"])
+def test_dates_of_arrow_are_dates_in_files_too(unit, observations, weights, tmp_path):
+    table = pd.read_csv(observations).assign(day=pd.date_range("2020-01-31", periods=30))
+    table.astype({"day": pd.ArrowDtype(pa.timestamp(unit))}).to_parquet(tmp_path / "days.parquet")
+    options = ("--x", "day", "--y", "temp", "--resolution", 1, "--model", weights, "-o", tmp_path / "out.csv")
+    assert run("predict", tmp_path / "days.parquet", *options).exit_code == 0
+    assert pd.read_csv(tmp_path / "out.csv").day[0] == "2020-01-31"
 
 
 def test_the_one_wrong_date_is_named(observations, weights, tmp_path):

@@ -96,6 +96,12 @@ def test_a_factor_may_vary_over_devices_where_the_right_side_does_not(matrices):
         assert np.allclose(found(matrices, b), expected)
 
 
+def test_right_sides_of_another_length_are_refused():
+    for b in (jnp.ones(4), jnp.ones((1, 3))):
+        with pytest.raises(ValueError, match="`b` must have 3 rows, as `factor` has; got the shape"):
+            inspect.unwrap(solve_lower)(jnp.eye(3), b)
+
+
 def test_batches_are_refused():
     """`vmap` is for them; their gradients would be wrong."""
     solve = inspect.unwrap(solve_lower)

@@ -36,6 +36,8 @@ def cholesky_with_jitter(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def solve_lower(factor: Float[Array, "n n"], b: Float[Array, "n *m"]) -> Float[Array, "n *m"]:
     r"""$L^{-1} b$ for a lower triangular factor; one system after another, as `cholesky`."""
     _square(factor)
+    if not b.ndim or len(b) != len(factor):
+        raise ValueError(f"`b` must have {len(factor)} rows, as `factor` has; got the shape {[*b.shape]}.")
     kind = jnp.result_type(factor, b)
     columns = b.reshape(len(b), math.prod(b.shape[1:])).astype(kind)
     # Zeros that vary over devices where the factor does: a solution that varies must be one of what does.

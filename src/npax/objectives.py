@@ -14,11 +14,11 @@ from .arguments import booleans, one_key, whole_number
 from .likelihoods import NoisyNormal, log_prob, marginals, noiseless
 from .models import (
     BNP,
-    NP,
     TNPND,
     AbstractJointNeuralProcess,
     AbstractLatentNeuralProcess,
     AbstractNeuralProcess,
+    AbstractVariationalNeuralProcess,
     GridConvCNP,
 )
 from .models._base import condition_on
@@ -40,7 +40,7 @@ def nll(model: AbstractNeuralProcess, task: Task, key: PRNGKeyArray | None = Non
     return masked_mean(-log_prob(predicted, yt, task.mask_t), task.mask_t)
 
 
-def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
+def elbo(model: AbstractVariationalNeuralProcess, task: Task, key: PRNGKeyArray) -> Scalar:
     r"""Negative evidence lower bound of a model with a latent variable, per target (ANP, eq. 3):
 
     $$-\frac{1}{n_t} \Bigl(\mathbb E_{q(z \mid D_c \cup D_t)} \bigl[\textstyle\sum_t \log p(y_t \mid x_t, z)\bigr]
@@ -55,14 +55,16 @@ def elbo(model: NP, task: Task, key: PRNGKeyArray) -> Scalar:
     return masked_mean(-found, task.mask_t) + _per_target(jnp.sum(kl_divergence(posterior, prior)), task.mask_t)
 
 
-def importance_weighted_nll(model: NP, task: Task, key: PRNGKeyArray, samples: int = 16) -> Scalar:
+def importance_weighted_nll(
+    model: AbstractVariationalNeuralProcess, task: Task, key: PRNGKeyArray, samples: int = 16
+) -> Scalar:
     r"""Negative joint log-likelihood of the targets per target, by importance weights (Burda et al. 2016):
 
     $$-\frac{1}{n_t} \log \frac1S \sum_s \frac{q(z_s \mid D_c)}{q(z_s \mid D_c \cup D_t)}
       \prod_t p(y_t \mid x_t, z_s), \qquad z_s \sim q(z \mid D_c \cup D_t).$$
 
     An upper bound in expectation: with one sample the `elbo` (whose divergence is in closed form), with many the truth
-    of the model. For evaluation; what `NP.joint_log_prob` estimates by draws given the context alone, with far fewer
+    of the model. For evaluation; what `joint_log_prob` estimates by draws given the context alone, with far fewer
     draws where the targets say much about $z$. **Good values:** 16 samples or more.
     """
     whole_number(1, samples=samples)
@@ -138,7 +140,7 @@ def _check_kind(objective, model, kind):
 def suited(model: AbstractNeuralProcess) -> Callable:
     """The objective that a model of this kind is trained with, unless one asks for another."""
     match model:
-        case NP():
+        case AbstractVariationalNeuralProcess():
             return elbo
         case BNP():
             return bootstrap_nll
@@ -228,14 +230,14 @@ def gaussian_cross_entropy(
 
 def _of_latent(objective, model, task):
     """Posterior and prior of the latent variable, and the log-likelihoods of the targets given a value of it."""
-    _check_kind(objective, model, NP)
+    _check_kind(objective, model, AbstractVariationalNeuralProcess)
     xt, yt = _visible(task.mask_t, task.xt, task.yt)
     state = _conditioned(model, task)
 
     def log_likelihood(z):
         return log_prob(model.likelihood(model.decode(state, z, xt)), yt, task.mask_t)
 
-    return _posterior(model, task, xt, yt), Normal(state.mean, state.std), log_likelihood
+    return _posterior(model, task, xt, yt), model.prior(state), log_likelihood
 
 
 def _posterior(model, task, xt, yt):

@@ -243,6 +243,7 @@ def test_samples_of_a_model_have_its_spread(exact):
 def test_bad_arguments_are_named(small):
     with pytest.raises(ValueError, match="`width`"):
         ConfidenceBound(-1.0)
+    assert ConfidenceBound(ConfidenceBound(3.0).width).width == 3.0
     with pytest.raises(ValueError, match="`anchors`"):
         ModelSurrogate(small, anchors=0)
     with pytest.raises(ValueError, match="`noise_std`"):

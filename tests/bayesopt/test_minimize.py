@@ -310,6 +310,11 @@ def test_whole_numbers_of_any_size_and_short_ones_are_values():
     opt.tell([0.5], 10**20)
     opt.tell([0.6], jnp.bfloat16(0.25))
     assert opt.result().func_vals.tolist() == [1e20, 0.25]
+    with pytest.warns(FailedEvaluation, match="NaN or infinite"):
+        opt.tell([0.7], -(10**400))
+    assert minimize(lambda x: 10**30, [(0, 1)], n_init=2, n_iter=0).fun == 1e30
+    with pytest.raises(ValueError, match=r"`x` must hold real numbers, one for each coordinate; got \['a'\]"):
+        opt.tell(["a"], 1.0)
     with pytest.raises(ValueError, match="must lie within the bounds"):
         opt.tell(np.ma.array([[0.1], [0.2]], mask=[[0], [1]]), [1.0, 2.0])
 

@@ -33,6 +33,11 @@ def test_all_are_asked_for_before_one_is_again(small, n_init):
     assert tuple(opt.ask()) in set(map(tuple, places))  # all are known, and may be noisy
 
 
+def test_zero_has_no_sign():
+    box = Box(np.array([-1.0]), np.array([1.0]), np.array([True]))
+    assert not np.signbit(box.places(np.array([[0.49]]))).any()
+
+
 def test_the_last_of_many_are_found(small):
     """Which candidates by chance may all miss."""
     places = np.stack(np.meshgrid(*[np.arange(30.0)] * 2), axis=-1).reshape(-1, 2)

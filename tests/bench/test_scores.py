@@ -36,6 +36,14 @@ def test_crps_of_a_normal_is_the_closed_form():
     np.testing.assert_allclose(found[3:], truth[3:], rtol=1e-5)
 
 
+def test_one_distribution_may_be_scored_at_many_values():
+    y = jnp.array([0.0, 1.0, 2.0])
+    expected = [npax.metrics.crps(np.array([v]), np.zeros(1), np.ones(1)) for v in (0.0, 1.0, 2.0)]
+    mixed = EqualMixture(dist.Normal(jnp.array([-1.0, 0.0, 1.0]), 1.0))
+    for law, each in ((dist.Normal(0.0, 1.0), expected), (mixed, [float(crps(mixed, v[None])[0]) for v in y])):
+        assert np.allclose(crps(law, y), each, rtol=1e-5)
+
+
 def test_crps_of_a_mixture_is_that_of_its_samples():
     parts = dist.Normal(jnp.array([-2.0, 2.0]), jnp.array([0.1, 1.0]))
     mixture = dist.MixtureSameFamily(dist.Categorical(jnp.array([0.3, 0.7])), parts)

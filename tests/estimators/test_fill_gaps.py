@@ -278,6 +278,8 @@ def test_a_field_without_gaps_is_told_and_what_may_stand_for_them(field, model):
     with pytest.warns(UserWarning, match=r"Does -32768, .*`field.where\(field != -32768\)`"):
         npax.fill_gaps(whole, model=model)
     assert np.isfinite(found.sst_mean).all()
+    with pytest.warns(UserWarning, match=r"No pixel of 'sst' is NaN: nothing is filled.$"):  # of two values neither
+        npax.fill_gaps(field[:1].notnull(), model=model)
 
 
 def test_infinite_pixels_are_gaps_and_told(field, model):

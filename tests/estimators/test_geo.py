@@ -434,6 +434,53 @@ def test_dates_of_arrow_may_be_of_any_century(small):
     assert np.allclose(found.level_mean, expected.level_mean)
 
 
+@pytest.mark.parametrize("kind", ["table", "grid", "lazy"])
+def test_dates_in_nanoseconds_may_be_centuries_apart(kind, small):
+    """Their differences, and their instants in the unit of the observations, are beyond what 64 bits hold."""
+    dates = pd.date_range("1700", "2010", freq="5YS").to_numpy()
+    table = pd.DataFrame({"time": dates.astype("M8[s]"), "level": np.sin(np.arange(len(dates)) / 5)})
+    fine = table.astype({"time": "M8[ns]"})
+    ancient = pd.DataFrame({"time": np.array(["-1978-08-29", "2020-01-01"], "M8[s]"), "level": [0.0, 1.0]})
+    asked = lambda each: each[::20] if kind == "table" else each[["time"]].set_index("time").to_xarray()  # noqa: E731
+    if kind == "lazy":
+        asked = lambda each: each[["time"]].set_index("time").to_xarray().chunk(time=20)  # noqa: E731
+    expected = npax.interpolate(table, asked(table), "time", "level", model=small)
+    for observed, wanted in ((fine, fine), (table, fine), (fine, table)):
+        found = npax.interpolate(observed, asked(wanted), "time", "level", model=small)
+        assert np.allclose(found.level_mean, expected.level_mean)
+    assert np.isfinite(npax.interpolate(ancient, asked(fine), "time", "level", model=small).level_mean).all()
+
+
+def test_dates_of_arrow_may_be_axes(small):
+    table = pd.DataFrame({"time": pd.date_range("2001-01-01", periods=30, freq="5D"), "level": np.sin(np.arange(30.0))})
+    expected = npax.interpolate(table, {"time": table.time[3:7]}, "time", "level", model=small)
+    for unit in ("ns", "us"):
+        arrow = table.astype({"time": pd.ArrowDtype(pa.timestamp(unit))})
+        found = npax.interpolate(table, {"time": arrow.time[3:7]}, "time", "level", model=small)
+        assert np.allclose(found.level_mean, expected.level_mean)
+
+
+def test_dates_of_two_calendars_are_refused(small):
+    dates = [
+        date
+        for calendar in ("noleap", "360_day")
+        for date in xr.date_range("2000-01-01", periods=5, calendar=calendar, use_cftime=True)
+    ]
+    table = pd.DataFrame({"time": dates, "level": np.arange(10.0)})
+    with pytest.raises(ValueError, match="Dates of one coordinate must be of one calendar, got '360_day' and 'noleap'"):
+        npax.interpolate(table, table[:2], "time", "level", model=small)
+
+
+def test_trees_are_no_datasets(table, points, small):
+    tree = xr.DataTree.from_dict({"/": xr.Dataset(coords={"lat": LAT, "lon": LON})})
+    with pytest.raises(TypeError, match=r"got .*DataTree. Pass the dataset of a node, `tree\[path\].to_dataset\(\)`"):
+        interpolate(tree, points, small)
+    with pytest.raises(TypeError, match="got DataTree"):
+        interpolate(table, tree, small)
+    with pytest.raises(TypeError, match=r"got DataTree. .* a tree by `tree.to_dataset\(\)`"):
+        npax.fill_gaps(tree)
+
+
 def test_coordinates_say_what_they_are(table, points, small):
     """Those of the sphere, or as the observations have it; what a target says itself stays."""
     target = xr.Dataset(coords={"lat": LAT, "lon": LON})

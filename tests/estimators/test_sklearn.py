@@ -133,6 +133,20 @@ def test_text_is_no_number(reg, data, as_object):
         reg.fit(text, y)
     with pytest.raises(ValueError, match="`y` must be numbers, got '"):
         reg.fit(X, y.astype(str))
+    with pytest.raises(ValueError, match="`X` must be numbers, got '"):
+        reg.fit(X.astype(np.dtypes.StringDType()), y)
+    with pytest.raises(ValueError, match="`y` must be numbers, got '"):
+        clone(reg).fit(X, y).score(X, y.astype(str), sample_weight=np.ones(len(y)))
+
+
+def test_noise_is_there_or_not(reg, data):
+    X, *_ = data
+    for ask in (
+        lambda: reg.predict_quantiles(X[:2], 0.5, include_noise="no"),
+        lambda: reg.sample_y(X[:2], 1, 0, include_noise=1000.0),
+    ):
+        with pytest.raises(ValueError, match="`include_noise` must be True or False, got"):
+            ask()
 
 
 def test_scikit_learns_own_checks():

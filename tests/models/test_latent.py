@@ -73,6 +73,36 @@ def test_predictions_are_the_same_at_every_call_and_others_with_another_key(np_m
         np_model.predict(state, data.xt, samples=0)
 
 
+def test_a_latent_model_of_ones_own_is_trained_by_the_evidence_bound(np_model, data, getkey):
+    """One that is made of an `NP`, and so has its bound."""
+
+    class Own(npax.models.AbstractVariationalNeuralProcess):
+        inner: npax.NP
+        likelihood: npax.likelihoods.AbstractLikelihood
+        dx: int = eqx.field(static=True)
+
+        def condition(self, xc, yc, mask=None):
+            return self.inner.condition(xc, yc, mask)
+
+        def prior(self, state):
+            return self.inner.prior(state)
+
+        def posterior(self, x, y, mask=None):
+            return self.inner.posterior(x, y, mask)
+
+        def draw(self, state, key):
+            return self.inner.draw(state, key)
+
+        def decode(self, state, draw, xt):
+            return self.inner.decode(state, draw, xt)
+
+    own = Own(np_model, np_model.likelihood, np_model.dx)
+    assert npax.objectives.suited(own) is npax.objectives.elbo
+    task = npax.Task.of(data.xc, data.yc, data.xt, normal(getkey(), (len(data.xt), 1)))
+    loss = eqx.filter_jit(npax.objectives.elbo)
+    assert loss(own, task, jr.key(0)) == loss(np_model, task, jr.key(0))
+
+
 @pytest.mark.parametrize("name", ["np", "anp-laplace", "bnp", "tnp-nd", "tnp-a"])
 def test_hidden_targets_do_not_change_joint_likelihoods(name, getkey):
     model = MODELS[name](jr.key(1))

@@ -217,6 +217,27 @@ def test_calls_by_themselves_are_compiled_once(name, getkey, compilations):
     assert before and same(answers(), first) and compilations.count == before
 
 
+def test_models_of_ones_own_are_compiled_once_too(getkey, compilations):
+    class Own(npax.models.AbstractConditionalNeuralProcess):
+        attention: npax.ScanAttention
+        likelihood: npax.likelihoods.HeteroscedasticGaussian
+        dx: int = eqx.field(static=True)
+
+        def condition(self, xc, yc, mask=None):
+            return xc, yc
+
+        def decode(self, state, xt):
+            xc, yc = state
+            found = self.attention(xt[None], xc[None], yc[None])[0]
+            return jnp.concatenate([found, found], axis=1)
+
+    model = Own(npax.ScanAttention(), npax.likelihoods.HeteroscedasticGaussian(1), 2)
+    data = draw_data(MODELS["cnp"](jr.key(0)), getkey())
+    first = model(data.xc, data.yc, data.xt).mean
+    before = compilations.count
+    assert before and same(model(data.xc, data.yc, data.xt).mean, first) and compilations.count == before
+
+
 def test_what_is_no_array_reaches_the_method_as_it_is():
     """JAX refuses masked arrays and takes tables; compiled, the former would lose their mask, the latter be refused."""
     seen = []

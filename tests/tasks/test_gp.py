@@ -162,6 +162,15 @@ def test_posterior_equals_numpy(posteriors):
         assert np.allclose(exact[2], evidence, rtol=1e-4, atol=1e-3)
 
 
+def test_shapes_that_do_not_fit_are_refused():
+    """Targets too: a row would be taken for one of another width."""
+    kernel, (xc, yc, mask) = tinygp.kernels.ExpSquared(), (np.zeros((2, 1)), np.ones(2), np.ones(2, bool))
+    exact_posterior = unwrap(npax.gp.exact_posterior)
+    for xt in (np.zeros((1, 2)), np.zeros(2), np.zeros((2, 3))):
+        with pytest.raises(ValueError, match=r"`xt`, .* must have the shapes .*\[nt, dx\].* got \[2, 1\], \[2\], "):
+            exact_posterior(kernel, 0.1, xc, yc, xt, mask)
+
+
 def test_targets_and_context_values_fit_their_posterior(posteriors):
     _, batch = posteriors
     z = (batch.task.yt - batch.mean) / np.sqrt(batch.variance)

@@ -97,6 +97,21 @@ def test_the_first_step_is_one():
     assert fingerprint(after) != fingerprint(before)
 
 
+def test_muon_knows_what_enters_a_matrix_and_what_leaves_it():
+    """Weights of Equinox's layers are from right to left."""
+    gradient = jr.normal(jr.key(0), (16, 64))
+    own = npax.blocks.Linear(16, 64, key=jr.key(1))
+    other = eqx.nn.Linear(16, 64, key=jr.key(1))
+    updates = []
+    for layer, of_weight in ((own, gradient), (other, gradient.T)):
+        params = eqx.filter(layer, eqx.is_array)
+        grads = eqx.tree_at(lambda layer: layer.weight, jax.tree.map(jnp.zeros_like, params), of_weight)
+        optimizer = npax.training.muon(10)
+        with jax.numpy_dtype_promotion("standard"):  # for optax
+            updates.append(jax.jit(optimizer.update)(grads, optimizer.init(params), params)[0].weight)
+    assert np.allclose(updates[0], updates[1].T, rtol=1e-4, atol=1e-7) and jnp.any(updates[0] != 0)
+
+
 @pytest.mark.parametrize("make", [npax.training.muon, npax.training.adamw])
 def test_without_gradients_nothing_but_weights_decays(make):
     """Random features stay as they were drawn."""
@@ -194,11 +209,44 @@ def test_evaluations_need_not_come_with_the_ends_of_chunks():
     assert np.allclose(result.losses, train(chunk=4).losses, rtol=1e-5)
 
 
+def test_a_callback_hears_of_every_chunk_and_may_end_the_training(tmp_path):
+    heard = []
+    result = train(12, chunk=5, callback=lambda step, losses: heard.append((step, losses)))
+    assert [step for step, _ in heard] == [5, 10, 12]
+    assert np.array_equal(np.concatenate([losses for _, losses in heard]), result.losses)
+
+    def enough(step, losses):
+        if step == 10:
+            raise StopIteration
+
+    asked = []
+    ended = train(12, chunk=5, callback=enough, evaluate=asked.append, checkpoint=tmp_path)
+    assert ended.steps == 10 and not asked and fingerprint(ended.model) != fingerprint(result.model)
+    assert np.array_equal(ended.losses, result.losses[:10])
+    assert fingerprint(train(12, chunk=5, checkpoint=tmp_path).model) == fingerprint(result.model), "it can go on"
+
+
+def test_an_evaluation_may_end_the_training(capsys):
+    def evaluate(model):
+        raise StopIteration
+
+    ended = train(12, chunk=5, evaluate=evaluate, evaluate_every=5)
+    assert ended.steps == 5 and ended.evaluations == []
+    assert train(4, evaluate=evaluate).steps == 4, "no failure at the end"
+
+
+def test_averages_of_weights_are_in_the_optimisers_state():
+    result = train(6, optimizer=optax.contrib.schedule_free_sgd(0.1))
+    params = eqx.filter(result.model, eqx.is_inexact_array)
+    average = optax.contrib.schedule_free_eval_params(result.opt_state, params)
+    assert fingerprint(average) != fingerprint(params) and finite(average)
+
+
 @pytest.mark.parametrize("wrong", [None, (0.5, {}), True])
 def test_a_loss_is_one_number_and_nothing_beside(wrong):
     with pytest.raises(TypeError, match="must return one real number and nothing beside"):
         train(1, objective=lambda model, task, key: wrong)
-    with pytest.raises(TypeError, match="must return one real number and nothing beside"):
+    with pytest.raises(TypeError, match="nothing beside; got an array of bool, which has no gradient"):
         train(1, objective=lambda model, task, key: npax.objectives.nll(model, task) > 0)
 
 
@@ -566,6 +614,17 @@ def test_tasks_that_are_always_the_same_are_told():
     with pytest.warns(UserWarning, match="does not look at its key, so that every step trains on one and the same"):
         check_drawn(Curriculum((Stage(Drawn(lambda key: np.ones((5, 1))), 2),)))
     check_drawn(Curriculum((Stage(Drawn(lambda key: jr.normal(key, (5, 1))), 2),)))
+    with pytest.warns(UserWarning, match="constants that differ from call to call, as NumPy's random numbers do"):
+        noisy = Drawn(lambda key: jr.normal(key, (5, 1)) + np.random.normal(size=(5, 1)).astype(np.float32))
+        check_drawn(Curriculum((Stage(noisy, 2),)))
+
+
+def test_a_training_has_devices_of_its_own():
+    """Whatever mesh a user works with."""
+    mesh = jax.make_mesh((1,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+    with jax.set_mesh(mesh):
+        result = train(2)
+    assert fingerprint(result.model) == fingerprint(train(2).model)
 
 
 def test_dates_are_no_numbers():
@@ -744,18 +803,33 @@ def test_a_checkpoint_of_other_tasks_or_by_other_means_is_refused(other, tmp_pat
         train(6, checkpoint=tmp_path, **other)
 
 
-def test_an_objective_that_was_edited_is_another(tmp_path):
+@pytest.mark.parametrize("wrapped", [lambda objective: objective, eqx.filter_jit])
+def test_an_objective_that_was_edited_is_another(wrapped, tmp_path):
     """Of one name in one place, as after an edit of the file, or of lambdas in a notebook."""
 
     def edited(times):
         space = {"nll": npax.objectives.nll, "__name__": "study"}
         exec(f"def objective(model, task, key): return {times} * nll(model, task)", space)
-        return space["objective"]
+        return wrapped(space["objective"])
 
     train(2, objective=edited(1), checkpoint=tmp_path)
     assert train(4, objective=edited(1), checkpoint=tmp_path).steps == 4
     with pytest.raises(ValueError, match="with another objective"):
         train(6, objective=edited(-100), checkpoint=tmp_path)
+
+
+def test_a_run_whose_other_weights_stay_as_they_are_is_another(tmp_path):
+    def optimizer(part):
+        def fixed(params):
+            free = jax.tree.map(lambda _: False, params)
+            return eqx.tree_at(part, free, jax.tree.map(lambda _: True, part(free)))
+
+        return optax.chain(optax.sgd(0.1), optax.masked(optax.set_to_zero(), fixed))
+
+    train(2, optimizer=optimizer(lambda p: p.path), checkpoint=tmp_path)
+    assert train(4, optimizer=optimizer(lambda p: p.path), checkpoint=tmp_path).steps == 4
+    with pytest.raises(ValueError, match="optimiser"):
+        train(6, optimizer=optimizer(lambda p: p.decoder), checkpoint=tmp_path)
 
 
 def test_tasks_that_were_edited_are_others(tmp_path):

@@ -2,12 +2,12 @@
 
 import abc
 import math
-from numbers import Real
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..wide import wide
@@ -50,8 +50,9 @@ class ConfidenceBound(AbstractAcquisition):
 
     width: Float[Array, ""]
 
-    def __init__(self, width: float = 2.0):
-        if isinstance(width, bool) or not isinstance(width, Real) or not 0 <= width < math.inf:
+    def __init__(self, width: float | Float[Array, ""] = 2.0):
+        real = np.ndim(width) == 0 and np.asarray(width).dtype.kind in "iuf"
+        if not real or not 0 <= width < math.inf:
             raise ValueError(f"`width` must be one number, finite and not negative, got {width!r}.")
         self.width = jnp.asarray(width, jnp.float32)  # not a setting: another one compiles nothing
 

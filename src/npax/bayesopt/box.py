@@ -30,7 +30,7 @@ class Box(NamedTuple):
     def places(self, cube: Float[np.ndarray, "*n d"]) -> Float[np.ndarray, "*n d"]:
         """The places that those in the cube stand for."""
         x = self.low - self.whole / 2 + cube * self._side
-        return np.clip(np.where(self.whole, np.round(x), x), self.low, self.high)
+        return np.clip(np.where(self.whole, np.round(x) + 0.0, x), self.low, self.high)  # + 0: of -0 0
 
     def cube(self, x: Float[np.ndarray, "*n d"]) -> Float[np.ndarray, "*n d"]:
         """Where places are in the cube: whole numbers in the middles of their shares."""

@@ -1,5 +1,7 @@
 """What a search is given, checked."""
 
+import math
+import sys
 from numbers import Integral
 from pathlib import Path
 
@@ -58,12 +60,20 @@ def numbers(y) -> np.ndarray:
     """Real numbers as float64, NaN where they are masked. `None` and text are refused, which NumPy would convert."""
     try:
         if isinstance(y, Integral):  # of more than 64 bits NumPy makes an object
-            y = float(y)
+            y = float(y) if abs(int(y)) <= sys.float_info.max else math.inf if y > 0 else -math.inf
         if y is None or not (np.asarray(y).dtype.kind in "biuf" or jnp.issubdtype(np.asarray(y).dtype, jnp.floating)):
             raise TypeError("not numbers")
         return floats(y)
     except (TypeError, ValueError) as error:
         raise TypeError(f"Values of the function must be real numbers, got {y!r}.") from error
+
+
+def coordinates(x) -> np.ndarray:
+    """Coordinates as float64. **Raises** `ValueError` for what are no numbers."""
+    try:
+        return floats(x)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`x` must hold real numbers, one for each coordinate; got {x!r}.") from error
 
 
 def as_model(model) -> AbstractNeuralProcess:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from numbers import Integral
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -93,7 +94,7 @@ def _value(y):
     """What `f` returned, as one number; an array of one number is one."""
     if isinstance(y, complex | str) or y is None or np.size(y) != 1:
         raise TypeError(f"`f` must return one number, got {y!r}.")
-    return np.reshape(y, ())
+    return y if isinstance(y, Integral) else np.reshape(y, ())  # NumPy makes an object of a large one
 
 
 def _stops(callback, optimizer):

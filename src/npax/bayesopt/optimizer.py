@@ -11,12 +11,11 @@ import scipy.stats
 from scipy.optimize import OptimizeResult
 
 from ..arguments import whole_number
-from ..arrays import floats
 from ..inference.buckets import pad, wide_bucket
 from ..models._base import check_error
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
-from .checks import as_model, checked_box, numbers
+from .checks import as_model, checked_box, coordinates, numbers
 from .record import Foreseen, Record
 from .scale import Scale
 from .surrogate import Evaluations, ModelSurrogate, RescaledSurrogate
@@ -151,7 +150,7 @@ class Optimizer:
         are not numbers.
         """
         y = numbers(y)
-        x = floats(x)
+        x = coordinates(x)
         d = len(self.box.low)
         if x.shape != (*y.shape, d) and not (x.shape == (d,) and y.size == 1):
             raise ValueError(
@@ -177,7 +176,7 @@ class Optimizer:
 
     def forget(self, x) -> None:
         """Takes back the open question at `x [d]`: it will not be answered. **Raises** `ValueError` where none is."""
-        x = floats(x)
+        x = coordinates(x)
         if x.shape != self.box.low.shape:
             raise ValueError(f"`x` must have the shape {self.box.low.shape}, got {x.shape}.")
         question = self._close(x)

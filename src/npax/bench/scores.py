@@ -92,7 +92,10 @@ def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 
     parts = parts.observation if isinstance(parts, NoisyNormal) else parts
     if isinstance(parts, dist.Normal):
         loc, scale = jnp.broadcast_arrays(jnp.asarray(parts.loc), jnp.asarray(parts.scale))
-        return _crps_of_normals(loc, scale, y) if mixed else _crps_of_normals(loc[None], scale[None], y)
+        one_for_all = [1] * (y.ndim + mixed - loc.ndim)
+        shape = (*loc.shape[:mixed], *one_for_all, *loc.shape[mixed:])
+        loc, scale = (a.reshape(shape if mixed else (1, *shape)) for a in (loc, scale))
+        return _crps_of_normals(loc, scale, y)
     at, weights = (jnp.asarray(a, y.dtype).reshape(-1, *y.ndim * [1]) for a in np.polynomial.legendre.leggauss(nodes))
     reach = 8 * jnp.sqrt(prediction.variance)
     counts = prediction.support is constraints.nonnegative_integer

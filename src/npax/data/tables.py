@@ -14,6 +14,8 @@ try:
 except ImportError as error:
     raise ImportError("Tables and grids need pandas and xarray: pip install 'npax[geo]'.") from error
 
+from ..arrow import dates_of_numpy
+
 ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """How a time of day with a zone ends."""
 NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
@@ -235,6 +237,7 @@ def _as_dates(column):
     """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
     if not isinstance(column, pd.Series):  # of a dataset, in which dates are dates
         return column
+    column = dates_of_numpy(column)
     if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna().unique())):  # years
         return column
     try:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..arrow import dates_of_numpy
 from ..warn import warn
 
 Name = TypeVar("Name", bound=Hashable)
@@ -45,13 +46,19 @@ def refuse_dates_in(table: Any, where: str) -> None:
 
 def start_of(values: Any) -> Any:
     """What the dates or durations of a column in memory are counted from, the first of them; None where there is none
-    of NumPy's or of another calendar."""
+    of NumPy's or of another calendar. **Raises** `ValueError` for several calendars."""
     kind = _kind(values)
     if kind in ("dates", "durations"):
         values = np.asarray(values)
         there = values[~np.isnat(values)]
         return there.min() if len(there) else None
-    return min(filter(_has_calendar, _array(values).ravel())) if of_calendar(values) else None
+    if not of_calendar(values):
+        return None
+    dates = list(filter(_has_calendar, _array(values).ravel()))
+    calendars = sorted({date.calendar for date in dates})
+    if len(calendars) > 1:
+        raise ValueError(f"Dates of one coordinate must be of one calendar, got {' and '.join(map(repr, calendars))}.")
+    return min(dates)
 
 
 def in_days(values: Any, start: Any) -> Any:
@@ -60,12 +67,20 @@ def in_days(values: Any, start: Any) -> Any:
     if start is None:
         return values
     if _kind(values) in ("dates", "durations"):
-        return (values - start) / np.timedelta64(1, "D")
+        return _days_between(start, values)
     if not of_calendar(values):
         return values
     each = _array(values)
     days = [(date - start) / timedelta(days=1) if _has_calendar(date) else np.nan for date in each.ravel()]
     return np.reshape(np.asarray(days, np.float64), each.shape)
+
+
+def _days_between(start, values):
+    """Whole seconds by themselves, lest the difference of dates in nanoseconds be more than they hold, 292 years."""
+    seconds = f"{values.dtype.kind}8[s]"
+    whole, first = values.astype(seconds), start.astype(seconds)
+    day = np.timedelta64(1, "D")
+    return (whole - first) / day + ((values - whole) - (start - first)) / day
 
 
 def of_calendar(values: Any) -> bool:
@@ -85,7 +100,9 @@ def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted:
             reader = next((reader for kind, reader in readers.items() if kind in kinds), "to_datetime")
             remedy = f"read text by `pandas.{reader}`" if "text" in kinds else "give both alike"
             if any("calendar" in str(kind) for kind in kinds) and all("dates" in str(kind) for kind in kinds):
-                remedy = f'bring both to one calendar, `dataset.convert_calendar("standard", dim={name!r})`'
+                align = ', align_on="date"' if any("360_day" in str(kind) for kind in kinds) else ""
+                convert = f'convert_calendar("standard", dim={name!r}{align})'
+                remedy = f"bring both to one calendar, `dataset.{convert}` of a gridded one"
             raise ValueError(f"{name!r} is {kinds[0]} in `observations` and {kinds[1]} in `target`: {remedy}.")
 
 
@@ -111,17 +128,14 @@ def in_utc(observed: Any, wanted: Any, names: Iterable[Hashable]) -> tuple[Any, 
 
 def _of_numpy(table, name):
     """A table whose column is of NumPy's or pandas' own dates where it is of Arrow's."""
-    if not (hasattr(table, "iloc") and name in table and hasattr(table[name].dtype, "pyarrow_dtype")):
+    if not (hasattr(table, "iloc") and name in table):
         return table
-    of_arrow = table[name].dtype.pyarrow_dtype
-    kind = str(of_arrow).partition("[")[0]
-    if kind not in ("timestamp", "duration", "date32", "date64"):
+    column = table[name]
+    of_numpy = dates_of_numpy(column)
+    if of_numpy is column:
         return table
-    unit = getattr(of_arrow, "unit", "s")  # of nanoseconds there are but 584 years
-    zone = table[name].dt.tz if kind == "timestamp" else None
     table = table.copy(deep=False)
-    of_numpy = f"timedelta64[{unit}]" if kind == "duration" else f"datetime64[{unit}]"
-    table[name] = table[name].astype(of_numpy if zone is None else f"datetime64[{unit}, {zone}]")
+    table[name] = of_numpy
     return table
 
 
@@ -157,7 +171,7 @@ def _kind(values):
     """What they are; None for dates that are not NumPy's nor of a calendar of their own: of zones, periods."""
     dtype = getattr(values, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
-        return {"M": "dates", "m": "durations", "S": "text", "U": "text"}.get(dtype.kind, "numbers")
+        return {"M": "dates", "m": "durations", "S": "text", "T": "text", "U": "text"}.get(dtype.kind, "numbers")
     if of_calendar(values):
         first = next(filter(_has_calendar, _array(values).ravel()))
         return f"dates of the calendar {first.calendar!r}"

@@ -202,16 +202,14 @@ def _chosen(field, y):
         require(field.data_vars, [y], "field")
         field = field[y]
     if not isinstance(field, xr.DataArray):
-        raise TypeError(
-            f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}. An array becomes one by "
-            '`xarray.DataArray(array, dims=("y", "x"))`.'
-        )
+        remedy = 'An array becomes one by `xarray.DataArray(array, dims=("y", "x"))`, a tree by `tree.to_dataset()`'
+        raise TypeError(f"`field` must be an xarray DataArray or Dataset, got {type(field).__name__}. {remedy}.")
     if y is not None and field.name is not None:
         require([field.name], [y], "field")
     name = field.name if y is None else y
     name = "y" if name is None else name
     refuse_dates([(name, np.empty(0, field.dtype))], "`field`")
-    if field.dtype.kind in "OSUc":
+    if field.dtype.kind in "OSTUc":
         raise ValueError(f"`field` must hold numbers, got {field.dtype}.")
     refuse_undecoded(field, name, "`field`")
     return field, name
@@ -301,7 +299,7 @@ def _warn_of_no_gaps(values, name):
     doubt, values = "", np.asarray(values, np.float64)
     for mark in (values.min(), values.max()):
         others = values[values != mark]
-        if others.size and np.abs(others - mark).min() > np.ptp(others):
+        if others.size and np.abs(others - mark).min() > np.ptp(others) > 0:  # of two values neither is far
             doubt = (
                 f" Does {mark:g}, which is there {values.size - others.size:,} times, stand for what is missing? Then "
                 f"make it NaN: `field.where(field != {mark:g})`."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..arrow import dates_of_numpy
 from .dates import in_days, refuse_dates
 from .missing import MARKS, refuse_undecoded
 
@@ -69,7 +70,7 @@ class Grid(NamedTuple):
         xr = xarray()
         if isinstance(target, xr.DataArray):
             dims, chunks, frame = target.dims, target.chunksizes, target.coords.to_dataset()
-        elif isinstance(target, Mapping):  # a Dataset is one; others are coordinates
+        elif isinstance(target, Mapping) and not isinstance(target, xr.DataTree):  # a Dataset, or coordinates
             dataset = target if isinstance(target, xr.Dataset) else xr.Dataset(coords=target)
             require(dataset.variables, x, "target")
             dims, chunks = tuple(dataset.sizes), dataset.chunksizes
@@ -84,13 +85,13 @@ class Grid(NamedTuple):
             )
         require(frame.variables, x, "target")
         frame = _without_dangling(frame)
-        axes = tuple(frame[name].variable.to_base_variable() for name in x)  # an index cannot be cut into chunks
+        axes = tuple(_of_numpy(frame[name].variable.to_base_variable()) for name in x)  # an index has no chunks
         if starts is not None:
             axes = tuple(axis.copy(data=in_days(axis.data, s)) for axis, s in zip(axes, starts, strict=True))
         in_memory = (axis[:0] if axis.chunks and axis.ndim else axis for axis in axes)
         refuse_dates(zip(x, in_memory, strict=True), "`target`")
         for name, axis in zip(x, axes, strict=True):
-            if axis.dtype.kind in "SUc":
+            if axis.dtype.kind in "STUc":
                 raise ValueError(f"The coordinate {name!r} of `target` must hold numbers, got {axis.dtype}.")
             refuse_undecoded(axis, name, "`target`")
         sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
@@ -179,3 +180,12 @@ def xarray():
     except ImportError as error:
         raise ImportError("Grids need xarray: pip install 'npax[geo]'.") from error
     return xarray
+
+
+def _of_numpy(axis):
+    """A coordinate whose dates are NumPy's where they are Arrow's."""
+    if not hasattr(axis.dtype, "pyarrow_dtype"):
+        return axis
+    import pandas as pd
+
+    return axis.copy(data=dates_of_numpy(pd.Series(axis.data)).to_numpy())

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..arrays import floats, with_nan
 from ..warn import warn
+from .text import refuse_text
 
 MARKS = ("_FillValue", "missing_value")
 """Attributes that say which number stands for what is missing; decoding makes it NaN, and takes them away."""
@@ -90,5 +91,6 @@ def _is_code(number):
 
 
 def finite_rows(y: Any) -> np.ndarray:
-    """Of which rows of `y [n]` or `[n dy]` all values are finite."""
+    """Of which rows of `y [n]` or `[n dy]` all values are finite. **Raises** `ValueError` for text."""
+    refuse_text(y, "`y`")
     return np.all(np.isfinite(np.asarray(y, np.float64)).reshape(len(y), -1), axis=1)

@@ -304,6 +304,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         Those of the normal distribution with the predicted mean and standard deviation, also where tiles overlap or the
         model predicts a mixture or counts (which may then be negative or broken; `npax.sample` draws counts).
         """
+        true_or_false(include_noise=include_noise)
         levels = probabilities(q)
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
@@ -334,6 +335,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         **Raises** `ValueError` in tiles for models of counts, classes and whatever else may not be any real number:
         samples in tiles are Gaussian.
         """
+        true_or_false(include_noise=include_noise)
         X = self._targets(X)
         warn_of_noise(self.model_.likelihood, include_noise)
         key = jr.key(seed_of(random_state, self.random_state))

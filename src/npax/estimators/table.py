@@ -35,10 +35,12 @@ def as_table(observations, x, ys, errors=(), *, summed=False):
 
 
 def refuse_other_kinds(observations):
-    """**Raises** `TypeError` for what is neither a table nor xarray's."""
-    if not hasattr(observations, "to_dataset") and not hasattr(observations, "data_vars"):
+    """**Raises** `TypeError` for what is neither a table nor an array or dataset of xarray."""
+    tree = hasattr(observations, "children") and hasattr(observations, "to_dataset")
+    if tree or not (hasattr(observations, "to_dataset") or hasattr(observations, "data_vars")):
         kind = type(observations)
         remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
+        remedy = " Pass the dataset of a node, `tree[path].to_dataset()`." if tree else remedy
         raise TypeError(
             "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "
             f"got {kind.__module__}.{kind.__name__}.{remedy}"

@@ -10,7 +10,7 @@ def refuse_text(given: Any, name: str) -> None:
     columns = {f"column {c!r} of {name}": given[c] for c in getattr(given, "columns", ())} or {name: given}
     for where, column in columns.items():
         values = np.asarray(column)
-        texts = values.ravel() if values.dtype.kind in "OSU" else ()
+        texts = values.ravel() if values.dtype.kind in "OSTU" else ()
         text = next((str(value) for value in texts if isinstance(value, str | bytes)), None)
         if text is not None:
             raise ValueError(f"{where} must be numbers, got {text!r}. Convert it, encode it or leave it out.")

@@ -32,11 +32,12 @@ def exact_posterior(
     instance(Kernel, kernel=kernel)
     booleans(mask=mask)
     n = len(xc)
-    if jnp.ndim(xc) != 2 or jnp.shape(yc) != (n,) or jnp.shape(mask) != (n,) or jnp.shape(noise) not in ((), (n,)):
+    shapes = {name: jnp.shape(a) for name, a in {"xc": xc, "yc": yc, "xt": xt, "mask": mask, "noise": noise}.items()}
+    fit = len(shapes["xc"]) == 2 and shapes["yc"] == shapes["mask"] == (n,) and shapes["noise"] in ((), (n,))
+    if not fit or len(shapes["xt"]) != 2 or shapes["xt"][1] != shapes["xc"][1]:
         raise ValueError(
-            f"`xc`, `yc`, `mask` and `noise` must have the shapes [nc, dx], [nc], [nc] and [] or [nc]; got "
-            f"{[*jnp.shape(xc)]}, {[*jnp.shape(yc)]}, {[*jnp.shape(mask)]} and {[*jnp.shape(noise)]}. Take the columns "
-            "of `y` one by one."
+            "`xc`, `yc`, `xt`, `mask` and `noise` must have the shapes [nc, dx], [nc], [nt, dx], [nc] and [] or [nc]; "
+            f"got {', '.join(str([*shape]) for shape in shapes.values())}. Take the columns of `y` one by one."
         )
     xc, yc = jnp.where(mask[:, None], xc, 0.0), jnp.where(mask, yc, 0.0)
     both = mask[:, None] & mask[None, :]

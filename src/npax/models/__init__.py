@@ -8,7 +8,10 @@ from ._base import (
     State as State,
 )
 from ._joint import AbstractJointNeuralProcess as AbstractJointNeuralProcess
-from ._latent import AbstractLatentNeuralProcess as AbstractLatentNeuralProcess
+from ._latent import (
+    AbstractLatentNeuralProcess as AbstractLatentNeuralProcess,
+    AbstractVariationalNeuralProcess as AbstractVariationalNeuralProcess,
+)
 from .bnp import BNP as BNP
 from .cnp import CNP as CNP
 from .convcnp import ConvCNP as ConvCNP

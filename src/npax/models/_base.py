@@ -1,5 +1,6 @@
 import abc
 import functools
+from types import FunctionType
 from typing import Any
 
 import equinox as eqx
@@ -27,8 +28,8 @@ class AbstractNeuralProcess(eqx.Module):
     task, and would sample the same noise for all.
 
     A call by itself, on numbers, is one compiled program for each shape of data, and the next one of that shape takes
-    milliseconds. Gradients and whatever is mapped belong under `jax.jit` (`eqx.filter_jit`): outside, their loops are
-    compiled anew each time.
+    milliseconds: `condition` and `decode` of any model, your own too, compile themselves there. Gradients and whatever
+    is mapped belong under `jax.jit` (`eqx.filter_jit`): outside, their loops are compiled anew each time.
 
     The work is split in two so that it is done once: `condition` does all that depends on the context alone, `predict`
     maps any number of targets, each independent of the others. An empty or fully masked context is legal and gives the
@@ -46,6 +47,13 @@ class AbstractNeuralProcess(eqx.Module):
 
     likelihood: eqx.AbstractVar[AbstractLikelihood]
     dx: eqx.AbstractVar[int]
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        for name in ("condition", "decode"):
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType) and not getattr(method, "__isabstractmethod__", False):
+                setattr(cls, name, compiled_alone(method))
 
     @abc.abstractmethod
     def condition(
@@ -118,11 +126,9 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
             error = jnp.where(mask[:, None], floats((self, xc), error)[0], 0.0)
         return self.context_tokens(xc, yc, error), xc, mask
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None, error=None):
         return write_memories(self.stack, *self._entering(xc, yc, mask, error))
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))
 
@@ -213,9 +219,10 @@ def check_points(model: AbstractNeuralProcess, x: Any, y: Any, mask: Any, of: st
     """**Raises** `ValueError` for a context (or targets) whose shapes are not `[n dx]`, `[n dy]` and `[n]`; `TypeError`
     for a mask of something else than booleans."""
     check_places(model, x, f"x{of}")
-    if jnp.shape(y) != (len(x), model.likelihood.dy):
+    n = jnp.shape(x)[0]  # may be a symbol, in exported programs
+    if jnp.shape(y) != (n, model.likelihood.dy):
         raise ValueError(
-            f"`y{of}` must have the shape [{len(x)}, {model.likelihood.dy}], a row for each of `x{of}` and the columns "
+            f"`y{of}` must have the shape [{n}, {model.likelihood.dy}], a row for each of `x{of}` and the columns "
             f"that the model predicts; got {[*jnp.shape(y)]}."
         )
     check_mask(mask, x, of)
@@ -226,8 +233,9 @@ def check_mask(mask: Any, x: Any, of: str) -> None:
     booleans."""
     if mask is None:
         return
-    if jnp.shape(mask) != (len(x),):
-        raise ValueError(f"`mask` must have the shape [{len(x)}], as long as `x{of}`; got {[*jnp.shape(mask)]}.")
+    if jnp.shape(mask) != jnp.shape(x)[:1]:
+        rule = f"`mask` must have the shape [{jnp.shape(x)[0]}], as long as `x{of}`"
+        raise ValueError(f"{rule}; got {[*jnp.shape(mask)]}.")
     booleans(mask=mask)
 
 

@@ -3,7 +3,7 @@ import abc
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
 from numpyro.distributions import Distribution
 
 from ..alone import compiled_alone
@@ -68,3 +68,18 @@ class AbstractLatentNeuralProcess(AbstractJointNeuralProcess):
         xt, yt, mask = clean(self, xt, yt, mask, "t")
         each = log_prob(self.predict_each(state, xt, key=key, samples=samples), yt, mask)
         return jax.nn.logsumexp(jnp.sum(each, axis=-1)) - jnp.log(float(samples))
+
+
+class AbstractVariationalNeuralProcess(AbstractLatentNeuralProcess):
+    r"""A model whose latent variable has a density, $q(z \mid D)$ of any set of points: it can be trained by the
+    evidence lower bound (`objectives.elbo`), as `fit` does by default."""
+
+    @abc.abstractmethod
+    def prior(self, state: State) -> Distribution:
+        r"""$q(z \mid D_c)$, of which `draw` draws."""
+
+    @abc.abstractmethod
+    def posterior(
+        self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"] | None = None
+    ) -> Distribution:
+        r"""$q(z \mid D)$ of any set of points: of context and targets together in training."""

@@ -93,7 +93,6 @@ class BNP(AbstractLatentNeuralProcess):
         self.decoder = MLP([*decoder, self.likelihood.size], activation=ReLU(), activated=True, key=d_key)
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None) -> BNPState:
         xc, yc, mask = _sorted(*clean(self, xc, yc, mask))
         return BNPState(xc, yc, mask, self.path.memorise(xc, yc, mask))

@@ -2,7 +2,6 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
@@ -57,10 +56,8 @@ class CNP(AbstractConditionalNeuralProcess):
         )
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         return self.path.memorise(*clean(self, xc, yc, mask))
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.decoder(self.path.read(state, xt), xt)

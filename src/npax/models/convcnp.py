@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..blocks import MLP, Grid, LayerNorm, Linear, SetConv, UNet
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
@@ -108,7 +107,6 @@ class ConvCNP(AbstractConditionalNeuralProcess):
         """The same model (its weights know nothing of the grid's size) for contexts that span up to `extent`."""
         return eqx.tree_at(lambda model: model.grid, self, dataclasses.replace(self.grid, extent=extent))
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None) -> OnGrid:
         xc, yc, mask = clean(self, xc, yc, mask)
         origin = self.grid.origin(xc, mask)
@@ -117,7 +115,6 @@ class ConvCNP(AbstractConditionalNeuralProcess):
         deviation = self.embed(nodes.reshape(-1, 1 + self.dy)).reshape(*density.shape[:-1], -1)
         return OnGrid(origin, *self.cnn(deviation, self.empty))
 
-    @compiled_alone
     def decode(self, state, xt):
         h = state.rest + self.read.read(self.grid, state.origin, state.deviation, xt)
         return self.head(self.norm(h))

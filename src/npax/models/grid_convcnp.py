@@ -129,7 +129,6 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         deviation, rest = self._answers(jnp.where(seen, y, 0.0), seen.astype(y.dtype))
         return self.likelihood(rest + deviation)
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None) -> Answered:
         xc, yc, mask = clean(self, xc, yc, mask)
         origin = self.grid.origin(xc, mask)
@@ -141,7 +140,6 @@ class GridConvCNP(AbstractConditionalNeuralProcess):
         mean, share = total / jnp.where(share > 0, share, 1.0), jnp.minimum(share, 1.0)
         return Answered(origin, *self._answers(mean.astype(yc.dtype), share.astype(yc.dtype)))
 
-    @compiled_alone
     def decode(self, state, xt):
         return state.rest + _between(state.deviation, self.grid.place(xt, state.origin))
 

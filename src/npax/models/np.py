@@ -3,14 +3,13 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
-from ..alone import compiled_alone
 from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
 from ..likelihoods import AbstractLikelihood
 from ._base import clean, gaussian_unless, whole_number, widths
-from ._latent import AbstractLatentNeuralProcess
+from ._latent import AbstractVariationalNeuralProcess
 
 
 class NPState(NamedTuple):
@@ -21,7 +20,7 @@ class NPState(NamedTuple):
     std: Float[Array, " latent"]
 
 
-class NP(AbstractLatentNeuralProcess):
+class NP(AbstractVariationalNeuralProcess):
     r"""Neural process (Garnelo et al. 2018; ANP §2): a CNP with a global latent variable, one function per draw,
 
     $$z \sim q(z \mid D_c), \qquad p(y_t \mid x_t, D_c, z) = \mathrm{lik}(\mathrm{dec}([r(x_t), z, x_t])).$$
@@ -78,21 +77,19 @@ class NP(AbstractLatentNeuralProcess):
         )
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None) -> NPState:
         xc, yc, mask = clean(self, xc, yc, mask)
         q = self.latent_path(xc, yc, mask)
         return NPState(self.path.memorise(xc, yc, mask), jnp.asarray(q.loc), jnp.asarray(q.scale))
 
-    def posterior(
-        self, x: Float[Array, "n dx"], y: Float[Array, "n dy"], mask: Bool[Array, " n"] | None = None
-    ) -> Normal:
-        r"""$q(z \mid D)$ of any set of points: of context and targets together in training."""
+    def prior(self, state: NPState) -> Normal:
+        return Normal(state.mean, state.std)
+
+    def posterior(self, x, y, mask=None) -> Normal:
         return self.latent_path(*clean(self, x, y, mask))
 
     def draw(self, state: NPState, key):
         return state.mean + state.std * jr.normal(key, state.mean.shape, state.mean.dtype)
 
-    @compiled_alone
     def decode(self, state: NPState, draw, xt):
         return self.decoder(self.path.read(state.memory, xt), draw[None], xt)

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import (
     MLP,
@@ -91,7 +90,6 @@ class LBANP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         zc = self.embed(context_features(xc, yc))
@@ -106,7 +104,6 @@ class LBANP(AbstractConditionalNeuralProcess):
         u = self.pseudo_tokens.astype(zc.dtype)
         return scan_blocks(through, u, (self.read_stack, self.mix_stack, self.answer_stack))[1]
 
-    @compiled_alone
     def decode(self, state, xt):
         zt = self.embed(target_features(xt, self.dy))
         return self.head(self.norm(read_memories(self.answer_stack, state, zt, xt)))
@@ -162,7 +159,6 @@ class PTTNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         nowhere, all_of_them = _without_place(self.pseudo_tokens, xc)
@@ -181,7 +177,6 @@ class PTTNP(AbstractConditionalNeuralProcess):
         (u, zc), memories = scan_blocks(through, (self.pseudo_tokens.astype(zc.dtype), zc), blocks)
         return appended(memories, told(u, zc, *last)[1])
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.head(read_memories(self.write_stack, state, self.embed(target_features(xt, self.dy)), xt))
 

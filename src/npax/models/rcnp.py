@@ -4,7 +4,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..blocks import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
@@ -57,11 +56,9 @@ class RCNP(AbstractConditionalNeuralProcess):
         self.decoder = MLP([size, *decoder, self.likelihood.size], activation=ReLU(), key=d_key)
         self.dx, self.dy, self.block = dx, dy, block
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         return clean(self, xc, yc, mask)
 
-    @compiled_alone
     def decode(self, state, xt):
         (xc, yc, mask), nt = state, xt.shape[0]
         count = max(1, -(-nt // max(1, self.block // SIDE)))

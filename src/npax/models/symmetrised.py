@@ -143,7 +143,6 @@ class Symmetrised(AbstractNeuralProcess):
         """Whether `condition` takes known errors: as the model does."""
         return hears_errors(self.model)
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None, error=None):
         check_points(self, xc, yc, mask, "c")
         check_error(self, error, yc)

@@ -3,7 +3,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..arguments import true_or_false
 from ..attention import dense_attention
 from ..blocks import (
@@ -122,7 +121,6 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         zc = self.embed(yc)
@@ -141,6 +139,5 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
         u, v = last_read.update(u, v, last_read.memorise(zc, xc, mask))
         return memories, self.last_write.memorise(u, v, placed)
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.head(self.norm(read_located(self.write_stack, self.last_write, state, self.target, xt)))

@@ -2,7 +2,6 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..arguments import true_or_false
 from ..blocks import MLP, LayerNorm, TEBlock, away_from_zero, read_located, scan_blocks, te_stack
 from ..likelihoods import AbstractLikelihood
@@ -73,7 +72,6 @@ class TETNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
 
@@ -84,6 +82,5 @@ class TETNP(AbstractConditionalNeuralProcess):
         (zc, xc), memories = scan_blocks(through, (self.embed(yc), xc), self.stack)
         return memories, self.last.memorise(zc, xc, mask)
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.head(self.norm(read_located(self.stack, self.last, state, self.target, xt)))

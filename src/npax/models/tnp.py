@@ -2,7 +2,6 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..attention import AbstractAttention, ScanAttention
 from ..bias import AbstractBias
 from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
@@ -123,7 +122,6 @@ class EQTNP(AbstractConditionalNeuralProcess):
         self.head = MLP([size, 4 * size, size, self.likelihood.size], key=h_key)
         self.dx, self.dy = dx, dy
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
 
@@ -135,6 +133,5 @@ class EQTNP(AbstractConditionalNeuralProcess):
         zc = self.embed(context_features(xc, yc))
         return scan_blocks(through, zc, (self.context_stack, self.target_stack))[1]
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.head(read_memories(self.target_stack, state, self.embed(target_features(xt, self.dy)), xt))

@@ -45,12 +45,10 @@ class TNPA(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.tokens.likelihood
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         return self._write(xc, yc, _before_all(xc), mask), (xc, yc, mask)
 
-    @compiled_alone
     def decode(self, state, xt):
         return self._read(state[0], xt, _before_all(xt))
 

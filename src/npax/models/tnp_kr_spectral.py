@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from ..alone import compiled_alone
 from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
 from ..blocks import MLP, Linear, masked_mean, write_memories
@@ -111,7 +110,6 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
     def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.inner.likelihood
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         xc, yc, mask = clean(self, xc, yc, mask)
         centre = masked_mean(xc, mask)
@@ -124,7 +122,6 @@ class SpectralTNPKR(AbstractConditionalNeuralProcess):
         informed, x = self._informed(task), self._with_waves(xc)
         return task, write_memories(informed.stack, informed.context_tokens(x, yc), x, mask)
 
-    @compiled_alone
     def decode(self, state, xt):
         task, memory = state
         return self._informed(task).decode(memory, self._with_waves(xt - task[2]))

@@ -41,11 +41,9 @@ class TNPND(AbstractConditionalNeuralProcess, AbstractJointNeuralProcess):
     def likelihood(self) -> AbstractLikelihood:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.tokens.likelihood
 
-    @compiled_alone
     def condition(self, xc, yc, mask=None):
         return self.tokens.condition(xc, yc, mask)
 
-    @compiled_alone
     def decode(self, state, xt):
         return self.tokens.decode(state, xt)
 

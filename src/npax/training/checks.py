@@ -4,8 +4,10 @@ import os
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.extend.core import Literal
 
 from ..arguments import one_key
 from ..models import AbstractNeuralProcess
@@ -55,9 +57,10 @@ def check_saving(checkpoint, save_every):
         raise ValueError(f"`save_every` must be a number of seconds, at least 0; got {save_every!r}.")
 
 
-def check_functions(objective, evaluate, evaluate_every):
+def check_functions(evaluate_every, **functions):
     """**Raises** where one of them is no function, or there is nothing to call."""
-    for name, function in (("objective", objective), ("evaluate", evaluate)):
+    evaluate = functions["evaluate"]
+    for name, function in functions.items():
         if function is not None and not callable(function):
             raise TypeError(f"`{name}` must be a function, got {function!r}.")
     if evaluate_every is not None and evaluate is None:
@@ -69,7 +72,7 @@ def check_drawn(curriculum):
     of a shape that depends on the key. **Warns** where they draw the same task for every key."""
     for stage in curriculum.stages:
         try:
-            program, drawn, _ = eqx.filter_make_jaxpr(stage.tasks.sample)(jr.key(0))
+            (program, drawn, _), (again, *_) = (eqx.filter_make_jaxpr(stage.tasks.sample)(jr.key(0)) for _ in range(2))
         except (jax.errors.JAXTypeError, jax.errors.JAXIndexError) as error:
             raise TypeError(
                 "`tasks.sample` must be a function that JAX can compile: of a fixed shape (pad sets of different "
@@ -86,6 +89,20 @@ def check_drawn(curriculum):
                 "`jax.random`, not by NumPy.",
                 UserWarning,
             )
+        elif _constants(program) != _constants(again):
+            warn(
+                "`tasks.sample` has constants that differ from call to call, as NumPy's random numbers do: they are "
+                "drawn once, and are the same in all tasks of all steps. Draw by `jax.random`, or call NumPy by "
+                "`jax.pure_callback`.",
+                UserWarning,
+            )
+
+
+def _constants(program):
+    """The bytes of the arrays and numbers that a program holds."""
+    held = [part.val for step in program.jaxpr.eqns for part in step.invars if isinstance(part, Literal)]
+    keys = jax.dtypes.extended
+    return [np.asarray(a).tobytes() for a in [*program.consts, *held] if not jnp.issubdtype(jnp.result_type(a), keys)]
 
 
 def _reads(program, key):

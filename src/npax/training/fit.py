@@ -37,7 +37,9 @@ class FitResult:
     `model`: the trained model (with `seeds` > 1: its arrays have a leading seed axis, and `models` lists them one
     by one). `losses [steps]` or `[steps seeds]`: the training loss at each step of this call. `evaluations`: pairs
     of step and whatever `evaluate` returned. `skipped`: steps whose loss or gradient was not finite; they changed
-    nothing. `seconds`: wall-clock time of this call.
+    nothing. `seconds`: wall-clock time of this call. `opt_state`: the optimiser's state at the end, from which those
+    that average weights give the average, such as `optax.contrib.schedule_free_eval_params(result.opt_state, params)`
+    of `params = equinox.filter(result.model, equinox.is_inexact_array)`.
     """
 
     model: Any
@@ -47,6 +49,7 @@ class FitResult:
     skipped: int
     seconds: float
     seeds: int = 1
+    opt_state: Any = None
 
     @property
     def models(self) -> list:
@@ -76,6 +79,7 @@ def fit(
     save_every: float = 120.0,
     evaluate: Callable[[Any], Any] | None = None,
     evaluate_every: int | None = None,
+    callback: Callable[[int, np.ndarray], Any] | None = None,
     devices: Sequence[jax.Device] | None = None,  # pyright: ignore[reportInvalidTypeForm]
     chunk: int = 25,
     progress: bool = True,
@@ -98,7 +102,9 @@ def fit(
     newest sound checkpoint in it. `evaluate(model) -> anything` (with `seeds` > 1 their
     models stacked, for `eqx.filter_vmap`): called every `evaluate_every` steps and at the end
     (one that is interrupted is not made up for when the run goes on); steps run in parts that divide both this number
-    and `chunk`, so that multiples are cheapest.
+    and `chunk`, so that multiples are cheapest. `callback(step, losses)`: called after each chunk with the number of
+    the last step and the losses of its steps, to log them, say. Where `callback` or `evaluate` raises `StopIteration`
+    the training ends, and its result is that of the steps until then.
     `devices`: those that share the work (default: all).
 
     **Several devices** (GPUs, TPU cores, or CPU cores after `npax.devices.one_device_per_core()`) share the tasks of
@@ -135,7 +141,7 @@ def fit(
     true_or_false(resume=resume, progress=progress)
     check_run(model, tasks, counts, key, optimizer)
     check_saving(checkpoint, save_every)
-    check_functions(objective, evaluate, evaluate_every)
+    check_functions(evaluate_every, objective=objective, evaluate=evaluate, callback=callback)
     steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
     part = chunk if evaluate_every is None else math.gcd(chunk, evaluate_every)
     drawn = not isinstance(model, AbstractNeuralProcess)
@@ -166,7 +172,7 @@ def fit(
         losses, evaluations, started, saved = [], [], time.monotonic(), time.monotonic()
         done = first = int(state.step)
 
-        keep = 2 if first else 1  # the first checkpoint of a new run replaces whatever the folder holds
+        stopped, keep = False, 2 if first else 1  # a new run's first checkpoint replaces whatever the folder holds
         shown = progress and is_first(mesh)
         bar = stack.enter_context(Progress("Training", steps, shown=shown, done=done, note="compiling"))
         try:
@@ -177,19 +183,23 @@ def fit(
                 state, loss = run(Chunk(state, run_key, stages[which], end - done, *settings))
                 losses.append(np.asarray(loss))
                 bar.advance(end - done, f"step {end:,} of {steps:,}, {_note(losses, state)}")
-                if evaluate is not None and evaluate_every and end // evaluate_every > done // evaluate_every:
-                    evaluations.append((end, evaluate(here(state.model))))
-                done = end
+                before, done = done, end
+                if callback is not None:
+                    callback(done, losses[-1])
+                if evaluate is not None and evaluate_every and done // evaluate_every > before // evaluate_every:
+                    evaluations.append((done, evaluate(here(state.model))))
                 if folder is not None and time.monotonic() - saved > save_every:
                     write_last(folder, done, state, about, keep)
                     saved, keep = time.monotonic(), 2
+        except StopIteration:
+            stopped = True
         finally:
             if folder is not None and int(state.step) > first:
                 write_last(folder, int(state.step), state, about, keep)
     forget_if_many()
     state = here(state)
     _warn_of_skipped(int(np.max(np.asarray(state.skipped))), done)
-    if evaluate is not None and (not evaluations or evaluations[-1][0] != done):
+    if evaluate is not None and not stopped and (not evaluations or evaluations[-1][0] != done):
         evaluations += _evaluated_last(evaluate, state.model, done)
     return FitResult(
         model=state.model,
@@ -199,6 +209,7 @@ def fit(
         skipped=int(np.asarray(state.skipped).sum()),
         seconds=time.monotonic() - started,
         seeds=seeds,
+        opt_state=state.opt_state,
     )
 
 
@@ -223,6 +234,8 @@ def _evaluated_last(evaluate, model, done):
     """What was trained is not to be lost because it cannot be evaluated."""
     try:
         return [(done, evaluate(model))]
+    except StopIteration:
+        return []
     except Exception as error:
         warn(f"`evaluate` failed at the end of the training: {type(error).__name__}: {error}.", RuntimeWarning)
         return []

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 import equinox as eqx
@@ -104,9 +105,15 @@ def _is_weight(path, leaf):
 def _matrices(params):
     """Muon's matrices: the weights of linear maps (stacked over blocks or not), but for those with a thin side."""
 
-    def spec(path, leaf):
+    def spec(path, leaf, of_equinox=False):
         if not (_is_weight(path, leaf) and min(leaf.shape[-2:]) >= 16):
             return None
-        return MuonDimensionNumbers(reduction_axis=leaf.ndim - 2, output_axis=leaf.ndim - 1)
+        rows, columns = leaf.ndim - 2, leaf.ndim - 1
+        return MuonDimensionNumbers(*(columns, rows) if of_equinox else (rows, columns))  # from what, to what
 
-    return jax.tree_util.tree_map_with_path(spec, params)
+    def specs(path, part):
+        if isinstance(part, eqx.nn.Linear):
+            return jax.tree_util.tree_map_with_path(partial(spec, of_equinox=True), part)
+        return spec(path, part)
+
+    return jax.tree_util.tree_map_with_path(specs, params, is_leaf=lambda part: isinstance(part, eqx.nn.Linear))

@@ -1,5 +1,6 @@
 """The steps of a training as one compiled program, which trainings alike share."""
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import optax
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh, PartitionSpec as P, get_abstract_mesh
 from jaxtyping import Array, Int, PRNGKeyArray
 
 from ..tasks import Stage
@@ -76,7 +77,9 @@ def run(chunk: Chunk) -> tuple[TrainState, Array]:
     `fit` it belongs to."""
     arrays, rest = eqx.partition(chunk, is_array)
     leaves, structure = jax.tree.flatten(rest)
-    arrays, losses = _program(arrays, tuple(leaves), structure)
+    around = contextlib.nullcontext() if get_abstract_mesh().empty else jax.set_mesh(chunk.mesh)  # a user's own mesh
+    with around:
+        arrays, losses = _program(arrays, tuple(leaves), structure)
     return eqx.combine(arrays, rest.state), losses
 
 

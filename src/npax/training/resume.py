@@ -16,7 +16,7 @@ from ..fingerprint import content, fingerprint
 from ..warn import warn
 from .checkpoint import read_checkpoint, write_checkpoint
 
-LIBRARIES = ("npax", "jax", "jaxlib", "equinox", "numpy", "scipy", "tinygp", "numpyro", *sys.stdlib_module_names)
+LIBRARIES = "npax", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "tinygp", "numpyro", *sys.stdlib_module_names
 """Whose code has a version, which checkpoints need not tell."""
 
 
@@ -77,6 +77,8 @@ def fingerprint_of_run(state, curriculum, objective, optimizer, chunk):
     of_curriculum = chunk if len(curriculum.stages) > 1 else None
     samplers = sorted(_codes_of_samplers([stage.tasks for stage in curriculum.stages]))
     others = (samplers,) if samplers else ()
+    params = eqx.filter(state.model, eqx.is_inexact_array)
+    others += tuple(_chosen(optimizer, params))
     return fingerprint((shapes, curriculum, objective, _code(objective), _updates(optimizer), of_curriculum, *others))
 
 
@@ -95,11 +97,20 @@ def _codes_of_samplers(part):
 
 def _code(function):
     """What a function of a user's own does: where it is edited it is another. npax's have a version."""
-    while isinstance(function, functools.partial | MethodType):
-        function = function.func if isinstance(function, functools.partial) else function.__func__
-    function = inspect.unwrap(function if isinstance(function, FunctionType) else type(function).__call__)
+    function = _plain(function)
     own = isinstance(function, FunctionType) and str(function.__module__).split(".")[0] != "npax"
     return _instructions(function.__code__) if own else ""
+
+
+def _plain(function):
+    """What is within partial, bound, jitted or decorated functions; of another object how it is called."""
+    if isinstance(function, functools.partial | eqx.Partial):
+        return _plain(function.func)
+    if isinstance(function, MethodType):
+        return _plain(function.__func__)
+    if hasattr(function, "__wrapped__"):
+        return _plain(function.__wrapped__)
+    return function if isinstance(function, FunctionType) else inspect.unwrap(type(function).__call__)
 
 
 def _instructions(code):
@@ -117,16 +128,35 @@ def _constant(a):
 
 
 def _updates(optimizer):
-    """The names of the functions that update, one within another: Yogi's state looks like Adam's."""
-    found, left, seen = [], [optimizer.update], set()
+    """The names of the functions that update: Yogi's state looks like Adam's."""
+    functions = (function for function in _functions(optimizer) if "update" in function.__name__)
+    return sorted(f"{function.__module__} {function.__qualname__}" for function in functions)
+
+
+def _chosen(optimizer, params):
+    """Which parameters a user's own masks and labels choose, those that stay as they are, say."""
+    found = []
+    for function in _functions(optimizer):
+        held = dict(zip(function.__code__.co_freevars, map(content, function.__closure__ or ()), strict=True))
+        for choice in (held.get("mask"), held.get("param_labels")):  # as optax calls them
+            if callable(choice):
+                library = str(choice.__module__).split(".")[0] in LIBRARIES
+                choice = None if library else choice(params)
+            if choice is not None:
+                found.append(str([leaf for leaf in jax.tree.leaves(choice) if isinstance(leaf, bool | str)]))
+    return sorted(set(found))
+
+
+def _functions(optimizer):
+    """Those that an optimiser is made of, one within another."""
+    left, seen = [optimizer.update], set()
     while left:
         part = left.pop()
         if id(part) in seen:  # it may call itself
             continue
         seen.add(id(part))
         if isinstance(part, FunctionType):
-            if "update" in part.__name__:
-                found.append(f"{part.__module__} {part.__qualname__}")
+            yield part
             left += [content(cell) for cell in part.__closure__ or ()]
         elif isinstance(part, MethodType):
             left += [part.__func__, *getattr(part.__self__, "__dict__", {}).values()]
@@ -134,7 +164,6 @@ def _updates(optimizer):
             left += part.values()
         elif isinstance(part, tuple | list):
             left += part
-    return sorted(found)
 
 
 def write_last(folder, step, state, about, keep):

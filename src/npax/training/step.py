@@ -98,7 +98,10 @@ def _number(loss):
     """A plain number, too, is one for each task. **Raises** `TypeError` for what is no real number."""
     plain = isinstance(loss, float | int | np.floating | np.integer) and not isinstance(loss, bool)
     if not (plain or (isinstance(loss, jax.Array | np.ndarray) and jnp.issubdtype(loss.dtype, jnp.floating))):
-        raise TypeError(f"`objective(model, task, key)` must return one real number and nothing beside; got {loss!r}.")
+        got = repr(loss)
+        if isinstance(loss, jax.Array | np.ndarray):
+            got = f"an array of {loss.dtype}, which has no gradient"
+        raise TypeError(f"`objective(model, task, key)` must return one real number and nothing beside; got {got}.")
     return jnp.asarray(loss)
 
 
