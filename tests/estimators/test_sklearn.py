@@ -112,9 +112,15 @@ def test_a_model_without_a_noiseless_function_says_so(of_counts, rng):
     std = reg.predict(X[:3], return_std=True)[1]
     for ask in (partial(reg.predict, return_std=True), partial(reg.predict_quantiles, q=[0.1]), reg.sample_y):
         with pytest.warns(UserWarning, match="`include_noise=False` changes nothing: .* Counts, does not"):
+            warnings.filterwarnings("ignore", "Quantiles and probabilities are those of a normal")
             found = ask(X[:3], include_noise=False)
     assert np.array_equal(found[:, 0] >= 0, [True] * 3)
     assert len(reg.predict(X[:3], include_noise=False)) == 3, "no warning where no deviation is asked for"
+    for ask in (lambda: reg.predict_quantiles(X[:3], 0.5), lambda: reg.exceedance(X[:3], 2)):
+        with pytest.warns(
+            UserWarning, match="are those of a normal distribution .*; its likelihood, Counts, is another"
+        ):
+            ask()
     table = pd.DataFrame(X, columns=["a", "b"]).assign(n=y)
     grid = xr.Dataset(coords={"a": [1.0, 2.0], "b": [3.0]})
     for target in (table.drop(columns="n")[:3], grid):

@@ -219,7 +219,6 @@ def test_calls_by_themselves_are_compiled_once(name, getkey, compilations):
 
 def test_models_of_ones_own_are_compiled_once_too(getkey, compilations):
     class Own(npax.models.AbstractConditionalNeuralProcess):
-        attention: npax.ScanAttention
         likelihood: npax.likelihoods.HeteroscedasticGaussian
         dx: int = eqx.field(static=True)
 
@@ -228,10 +227,10 @@ def test_models_of_ones_own_are_compiled_once_too(getkey, compilations):
 
         def decode(self, state, xt):
             xc, yc = state
-            found = self.attention(xt[None], xc[None], yc[None])[0]
+            found = npax.attention.scan_attention(xt[None], xc[None], yc[None])[0]
             return jnp.concatenate([found, found], axis=1)
 
-    model = Own(npax.ScanAttention(), npax.likelihoods.HeteroscedasticGaussian(1), 2)
+    model = Own(npax.likelihoods.HeteroscedasticGaussian(1), 2)
     data = draw_data(MODELS["cnp"](jr.key(0)), getkey())
     first = model(data.xc, data.yc, data.xt).mean
     before = compilations.count

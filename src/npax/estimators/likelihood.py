@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..likelihoods import AbstractLikelihood, possible, tells_noise
+from ..likelihoods import AbstractLikelihood, is_normal, possible, tells_noise
 from ..warn import warn
 
 
@@ -13,6 +13,17 @@ def warn_of_noise(likelihood: AbstractLikelihood, include_noise: bool) -> None:
             f"`include_noise=False` changes nothing: the likelihood of the model, {type(likelihood).__name__}, does "
             "not tell the noiseless function from noise. Deviations are those of new observations; models with "
             '`npax.likelihoods.FunctionAndNoise` do, such as "gp-universal".'
+        )
+
+
+def warn_of_shape(likelihood: AbstractLikelihood) -> None:
+    """Warns where quantiles and probabilities, which are those of normal distributions, are asked of a likelihood that
+    is none."""
+    if not is_normal(likelihood):
+        warn(
+            "Quantiles and probabilities are those of a normal distribution with the mean and the standard deviation "
+            f"that the model gives; its likelihood, {type(likelihood).__name__}, is another. "
+            "`npax.sample(model, ...)` draws from that."
         )
 
 

@@ -37,7 +37,7 @@ from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .finetuned import better
 from .known_errors import joined, like
-from .likelihood import refuse_impossible, warn_of_noise
+from .likelihood import refuse_impossible, warn_of_noise, warn_of_shape
 from .missing import finite_rows, refuse_missing, unmasked, warn_of_codes
 from .moments import exceedance
 from .observed import Observed
@@ -307,6 +307,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         true_or_false(include_noise=include_noise)
         levels = probabilities(q)
         X = self._targets(X)
+        warn_of_shape(self.model_.likelihood)
         warn_of_noise(self.model_.likelihood, include_noise)
         prediction = self._predictor()(X)
         mean, std = prediction.mean, prediction.std(include_noise)
@@ -318,6 +319,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         of `threshold`. From the normal distribution of `predict_quantiles`: of a new observation; `include_noise=False`
         is that of the noiseless function, which maps of exceedance usually show."""
         mean, std = self.predict(X, return_std=True, include_noise=include_noise)
+        warn_of_shape(self.model_.likelihood)
         return exceedance(mean, std, threshold)
 
     def sample_y(self, X, n_samples=1, random_state=0, include_noise=True) -> np.ndarray:

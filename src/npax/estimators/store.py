@@ -110,7 +110,8 @@ class Store:
             with replaced(self.path) as partial, warnings.catch_warnings():
                 # format 3 does not have this copy of all metadata; xarray looks for it
                 warnings.filterwarnings("ignore", message="Consolidated metadata")
-                chunks = {name: {"chunks": lengths} for name in self.names}
+                at_least_one = tuple(max(length, 1) for length in lengths)  # an axis may be empty, a chunk not
+                chunks = {name: {"chunks": at_least_one} for name in self.names}
                 new: dict[str, Any] = {"mode": "w", "zarr_format": 3, "consolidated": False}
                 answers.to_zarr(partial, **new, compute=False, encoding=chunks)
                 # last, for it says of the whole group which variables are coordinates

@@ -15,4 +15,9 @@ from .noisy import (
     marginals as marginals,
     noiseless as noiseless,
 )
-from .support import of_real_numbers as of_real_numbers, possible as possible, tells_noise as tells_noise
+from .support import (
+    is_normal as is_normal,
+    of_real_numbers as of_real_numbers,
+    possible as possible,
+    tells_noise as tells_noise,
+)

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
-from numpyro.distributions import Distribution, constraints
+from numpyro.distributions import Distribution, Normal, constraints
 
 from ._base import AbstractLikelihood
-from .noisy import noiseless
+from .noisy import NoisyNormal, marginals, noiseless
 
 
 def of_real_numbers(likelihood: AbstractLikelihood) -> bool:
@@ -25,6 +25,11 @@ def of_real_numbers(likelihood: AbstractLikelihood) -> bool:
 def tells_noise(likelihood: AbstractLikelihood) -> bool:
     """Whether it tells the noiseless function from a new observation; if not, `noiseless` leaves all as it is."""
     return _asked(likelihood, _has_noise)
+
+
+def is_normal(likelihood: AbstractLikelihood) -> bool:
+    """Whether each value by itself is normal."""
+    return _asked(likelihood, _is_normal)
 
 
 def possible(likelihood: AbstractLikelihood, y: Float[np.ndarray, "n dy"]) -> Bool[np.ndarray, " n"]:
@@ -59,6 +64,10 @@ def _is_real(distribution):
     while hasattr(support, "base_constraint"):  # of vectors with independent entries
         support = support.base_constraint
     return support is None or isinstance(support, type(constraints.real))
+
+
+def _is_normal(distribution):
+    return isinstance(marginals(distribution), Normal | NoisyNormal)
 
 
 def _has_noise(distribution):
