@@ -1,6 +1,7 @@
 """Scores against npax.metrics and samples; references against numpy in float64."""
 
 import importlib
+import inspect
 import itertools
 
 import equinox as eqx
@@ -13,7 +14,7 @@ import pytest
 import scipy.linalg
 import scipy.special
 import scipy.stats
-from laws import TINY, rotary
+from laws import MODELS, TINY, rotary
 from scipy import integrate, stats
 from untrained import cnp, untrained
 
@@ -34,6 +35,15 @@ def test_crps_of_a_normal_is_the_closed_form():
     truth = [npax.metrics.crps(*one) for one in zip(y[:, None], mean[:, None], std[:, None], strict=True)]
     np.testing.assert_allclose(found, truth, rtol=2e-3)
     np.testing.assert_allclose(found[3:], truth[3:], rtol=1e-5)
+
+
+def test_what_has_no_distribution_function_has_its_other_scores():
+    y, mask = jnp.array([[0.5], [1.0]]), jnp.ones(2, bool)
+    found = score(dist.VonMises(jnp.zeros((2, 1)), 2.0).to_event(1), y, mask)
+    assert np.isnan([found["crps"], found["covered"]]).all()
+    assert np.allclose(found["nll"], -scipy.stats.vonmises.logpdf(y, 2.0).mean(), rtol=1e-5)
+    with pytest.raises(TypeError, match="`batch` must be an instance of Task"):
+        inspect.unwrap(score_model)(None, np.ones(2), MODELS["cnp"](jr.key(0)))
 
 
 def test_one_distribution_may_be_scored_at_many_values():

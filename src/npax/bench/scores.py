@@ -11,6 +11,7 @@ import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float
 from numpyro.distributions import constraints
 
+from ..arguments import instance
 from ..inference import Planar, Tiled
 from ..inference.grids import wide_enough
 from ..likelihoods import Categorical, EqualMixture, NoisyNormal, OneHotCategorical, marginals, noiseless
@@ -55,7 +56,8 @@ def score(
 ) -> dict[str, Float[Array, ""]]:
     """The scores of one task's prediction, with batch shape `[nt]` and event shape `[dy]`, or `yt`'s shape and `[]`.
 
-    Means over the targets that `mask` lets count; a task without any scores NaN.
+    Means over the targets that `mask` lets count; a task without any scores NaN, and so do CRPS and coverage of a
+    distribution without `cdf`.
     """
     return {name: jnp.mean(values, where=mask) for name, values in _each(prediction, yt, mask).items()}
 
@@ -73,8 +75,11 @@ def _each(prediction, yt, mask):
         scores["covered"] = (likelier < 0.95).astype(yt.dtype)
     else:
         scores["nll"] = -jnp.asarray(single.log_prob(yt))
-        scores["crps"] = crps(single, yt)
-        scores["covered"] = (jnp.abs(single.cdf(yt) - 0.5) < 0.475).astype(yt.dtype)
+        try:
+            scores["crps"] = crps(single, yt)
+            scores["covered"] = (jnp.abs(single.cdf(yt) - 0.5) < 0.475).astype(yt.dtype)
+        except NotImplementedError:  # some of NumPyro's distributions have no `cdf`
+            scores |= dict.fromkeys(("crps", "covered"), jnp.full_like(yt, jnp.nan))
     return {name: jnp.mean(values.reshape(len(yt), -1), axis=1) for name, values in scores.items()}
 
 
@@ -129,8 +134,10 @@ def score_model(tasks: AbstractTasks, batch: Task, model: AbstractNeuralProcess,
     Where the targets of `tasks` are the noiseless function so is what is scored, if the model tells function and
     noise apart. Joint predictions are scored by their marginals. Memory is that of a few thousand targets, however
     many a task has; a context of more than `EXACT` points, or any that is to be `tiled`, is seen in tiles, so that time
-    is bounded too.
+    is bounded too. `batch`: tasks of a leading axis, as `draw` gives them.
     """
+    instance(Task, batch=batch)
+    instance(AbstractNeuralProcess, model=model)
     model = wide_enough(model, np.asarray(batch.xc))
     if tiled or batch.xc.shape[1] > EXACT:
         return _score_tiled(model, batch)

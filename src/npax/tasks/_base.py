@@ -10,7 +10,9 @@ class AbstractTasks(eqx.Module):
 
     **Pitfalls:** on several CPU devices batches of matrices that `jnp.linalg` factorises can wait for each other for
     ever (jaxlib shares them among the threads of one pool): `fit` then uses one device, with a warning. Use
-    `npax.linalg.cholesky`, which keeps all. In an objective nothing warns.
+    `npax.linalg.cholesky`, which keeps all. In an objective nothing warns. What only the host can draw, a simulator in
+    NumPy say, is called within `sample` by `jax.pure_callback(..., vmap_method="sequential")`, with a seed from the
+    key; NumPy's own random numbers would be drawn once, for all tasks.
     """
 
     @abc.abstractmethod
