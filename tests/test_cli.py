@@ -17,7 +17,7 @@ from untrained import cnp, hearing, small
 
 import npax
 import npax.plot
-from npax.cli import _process, app, main
+from npax.cli import _draw, _process, app, main
 from npax.cli.regular_grid import regular_grid
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, copied, read, with_dates, write
@@ -501,6 +501,24 @@ def test_quantiles_and_what_is_above_are_written(observations, weights, tmp_path
         assert list(found) == names and (found["temp_above_-2.5"] > 0.9).all()
         assert np.allclose(found["temp_q0.975"], found.temp_mean + 1.959964 * found.temp_std)
     refused(run("predict", *given, tmp_path / "out.csv", "--quantiles", 95), "`quantiles`", "above 0 and below 1")
+
+
+def test_what_is_above_is_drawn(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(_draw, "_save", lambda figure, path: drawn.append(figure))
+    names = ["temp_mean", "temp_std", "temp_above_16", "temp_above_-2.5"]
+    table = pd.DataFrame(
+        {"lon": [0.0, 1, 2], "lat": [0.0, 2, 1], **{name: [0.2, 0.5, 0.7] for name in names}, "temp": 1.0}
+    )
+    grid = xr.Dataset(dict.fromkeys(names, (("lat", "lon"), np.full((2, 3), 0.5))), {"lat": [0, 1], "lon": [0, 1, 2]})
+    for prediction, x in ((table, ["lon"]), (table, ["lon", "lat"]), (grid, ["lon", "lat"])):
+        _draw.draw(prediction, table, x, "temp", "planar", Path("a.png"), "temp")
+    line, *maps = drawn
+    told = ["probability of temp above 16", "probability of temp above -2.5"]
+    assert [curve.get_label() for curve in line.axes[1].lines] == told
+    assert [curve.get_ydata().tolist() for curve in line.axes[1].lines] == 2 * [[0.2, 0.5, 0.7]]
+    for figure in maps:
+        assert [ax.get_xlabel() for ax in figure.axes if ax.get_label() == "<colorbar>"][2:] == told
 
 
 def test_positive_values_are_log_normal_where_asked(observations, weights, tmp_path):

@@ -198,6 +198,20 @@ def test_two_panels(coords):
     assert len(dots.axes) == 4 and [ax.get_xlabel() for ax in dots.axes[2:]] == ["mean", "standard deviation"]
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_probabilities_are_further_panels_from_0_to_1(number):
+    x, y, values = np.arange(5.0), np.arange(4.0), np.random.default_rng(0).uniform(0.2, 0.6, (4, 5))
+    labels = [f"above {i}" for i in range(number)]
+    for figure in (
+        plot.mean_and_std(x, y, values, values, probabilities=dict.fromkeys(labels, values)),
+        plot.scattered(x, x, x, x, probabilities=dict.fromkeys(labels, values[0])),
+    ):
+        bars = [ax for ax in figure.axes if ax.get_label() == "<colorbar>"]
+        assert len(figure.axes) == 2 * len(bars) == 2 * (2 + number)
+        assert [bar.get_xlabel() for bar in bars[2:]] == labels
+        assert all(bar.get_xlim() == (0.0, 1.0) for bar in bars[2:])
+
+
 def test_flat_maps_have_no_empty_room_above_them():
     x, y = np.linspace(0, 9, 10), np.linspace(0, 2, 3)
     heights = {}

@@ -39,19 +39,41 @@ def draw(prediction: Any, table: Any, x: Sequence[str], y: str, coords: str, pat
     mean, std = (np.asarray(prediction[f"{y}_{part}"], float) for part in ("mean", "std"))
     places = [_broadcast(prediction, name, y) for name in x]
     units = _units(prediction, y)
+    probabilities = _probabilities(prediction, y, name)
     if len(x) == 1:
-        figure = Figure(figsize=(8, 4), layout="constrained")
-        ax = figure.subplots()
+        heights = [4.0, 2.0] if probabilities else [4.0]
+        figure = Figure(figsize=(8, sum(heights)), layout="constrained")
+        ax, *others = figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights).ravel()
         posterior(ax, places[0], mean, std, context=(table[x[0]], table[y]))
-        ax.set(xlabel=x[0], ylabel=f"{name} ({units})" if units else name)
+        ax.set(ylabel=f"{name} ({units})" if units else name)
+        for below in others:
+            _curves(below, places[0], probabilities)
+        (others or [ax])[-1].set(xlabel=x[0])
     else:
         across, down, mean, std = (np.ravel(a) for a in (*places, mean, std))
         style = {"coords": coords, "title": name, "name": name, "units": units, "axes": (x[0], x[1])}
         there = ~(pd.isna(across) | pd.isna(down))  # of swaths, what has a place
         seen = table[np.isfinite(table[y])]
         style["observed"] = (seen[x[0]], seen[x[1]]) if len(seen) <= MOST_DOTS else None
+        style["probabilities"] = {label: np.ravel(values)[there] for label, values in probabilities.items()}
         figure = scattered(across[there], down[there], mean[there], std[there], **style)
     _save(figure, path)
+
+
+def _probabilities(prediction, y, name):
+    """Those of more than a threshold, by how they are called."""
+    start = f"{y}_above_"
+    kinds = [str(column)[len(start) :] for column in prediction if str(column).startswith(start)]
+    return {f"probability of {name} above {kind}": prediction[start + kind] for kind in kinds}
+
+
+def _curves(ax, x, probabilities):
+    order = np.argsort(np.asarray(x), kind="stable")
+    for label, values in probabilities.items():
+        ax.plot(np.asarray(x)[order], np.asarray(values, float).ravel()[order], label=label)
+    ax.set(ylim=(-0.02, 1.02), ylabel="probability")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
 
 
 def _broadcast(prediction, name, y):
@@ -82,6 +104,8 @@ def draw_grid(
     style = {"coords": coords, "title": name, "name": name, "units": _units(prediction, y), "axes": x}
     style["land"] = coords == "latlon" and _at_sea(*observed)
     style["observed"] = observed if dots else None
+    maps = _probabilities(prediction, y, name)
+    style["probabilities"] = {label: values.transpose(x[1], x[0]).to_numpy() for label, values in maps.items()}
     _save(mean_and_std(across, down, mean, std, **style), path)
 
 

@@ -105,7 +105,8 @@ Quantiles = Annotated[
 Above = Annotated[
     list[float] | None,
     typer.Option(
-        help="Thresholds: the probability that the value (of counts: the rate) is larger is written, as Y_above_0.2.",
+        help="Thresholds: the probability that the value (of counts: the rate) is larger is written, as Y_above_0.2, "
+        "and drawn.",
         metavar="VALUE...",
         show_default=False,
     ),

@@ -77,10 +77,10 @@ def predict(
 
     Writes columns or variables Y_mean and Y_std, the mean and the standard deviation of a new observation (--no-noise:
     of the function that is observed with noise); with --counts of the rate of one unit of exposure. With --quantiles
-    and --above further ones, of the same. Where the points or
-    the grid to predict at have a column or variable Y too, the prediction is scored on it (not on a grid that is
-    written to .zarr); with --no-noise as on values of the function; with --error as on values that have the errors of
-    the same column there, with --counts as on counts of the exposure there.
+    and --above further ones, of the same. Where the points or the grid to predict at have a column or variable Y too,
+    the prediction is scored on it (not on a grid that is written to .zarr); with --no-noise as on values of the
+    function; with --error as on values that have the errors of the same column there, with --counts as on counts of the
+    exposure there.
     """
     with clear_errors():
         from ..estimators.dates import scaled_by_themselves

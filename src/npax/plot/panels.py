@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -11,6 +13,7 @@ from .world import world
 
 MAPS = ("RdYlBu_r", "magma_r")
 """The colours of the mean and of the standard deviation."""
+OF_PROBABILITIES = "BuPu"
 
 
 def mean_and_std(
@@ -26,6 +29,7 @@ def mean_and_std(
     axes: tuple[str, str] = ("x", "y"),
     land: bool = True,
     observed: tuple[ArrayLike, ArrayLike] | None = None,
+    probabilities: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
     """Two maps side by side, a prediction and its standard deviation: a matplotlib `Figure`, with no window of its own.
 
@@ -35,18 +39,19 @@ def mean_and_std(
     **Shapes:** `x [nx]`, `y [ny]`: the centres of the cells (longitude, latitude); `mean`, `std [ny nx]`, NaN: no
     value. `name` and `units` of the predicted quantity label the colour bars, `axes` those of the plane. `land`: of a
     map of the whole earth, draw it over the field, or its coasts alone. `observed`: where, a pair `[n]` and `[n]`; dots
-    on the map of the standard deviation, by which one sees why it is small.
+    on the map of the standard deviation, by which one sees why it is small. `probabilities`: further maps `[ny nx]`, of
+    more than a threshold, say, whose colours go from 0 to 1, by what stands beneath them.
     """
     globe = coords == "latlon" and np.ptp(unwrapped(floats(x))) > 180
     size = (13.0, 4.3) if globe else _size(along(x), along(y), coords)
 
-    def draw(ax, values, cmap):
+    def draw(ax, values, cmap, limits):
         if globe:
-            return world(ax, x, y, values, cmap=cmap, land=land)
+            return world(ax, x, y, values, cmap=cmap, limits=limits, land=land)
         ax.set(xlabel=axes[0], ylabel=axes[1])
-        return field(ax, x, y, values, coords=coords, cmap=cmap)
+        return field(ax, x, y, values, coords=coords, cmap=cmap, limits=limits)
 
-    figure = _two_panels(draw, mean, std, size, title, name, units)
+    figure = _panels(draw, mean, std, probabilities or {}, size, title, name, units)
     if observed is not None:
         _dots(figure.axes[1], along(x), observed, coords, globe)
     return figure
@@ -64,18 +69,19 @@ def scattered(
     units: str = "",
     axes: tuple[str, str] = ("x", "y"),
     observed: tuple[ArrayLike, ArrayLike] | None = None,
+    probabilities: Mapping[str, ArrayLike] | None = None,
 ) -> Figure:
-    """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std [n]`.
+    """As `mean_and_std`, for a prediction at points that make no grid: `x`, `y`, `mean`, `std`, `probabilities [n]`.
 
     `observed`: where, as there; crosses. Of longitudes and latitudes (`coords="latlon"`), points on both sides of the
     date line are one region: longitudes go on beyond 180 there.
     """
 
-    def draw(ax, values, cmap):
+    def draw(ax, values, cmap, limits):
         ax.set(xlabel=axes[0], ylabel=axes[1])
-        return points(ax, x, y, values, coords=coords, cmap=cmap)
+        return points(ax, x, y, values, coords=coords, cmap=cmap, limits=limits)
 
-    figure = _two_panels(draw, mean, std, _size(along(x), along(y), coords), title, name, units)
+    figure = _panels(draw, mean, std, probabilities or {}, _size(along(x), along(y), coords), title, name, units)
     if observed is not None:
         _dots(figure.axes[1], along(x), observed, coords, globe=False, marker="x")
     return figure
@@ -108,22 +114,28 @@ def _dots(ax, x, observed, coords, globe, marker="o"):
     ax.set(xlim=limits[0], ylim=limits[1])
 
 
-def _two_panels(draw, mean, std, size, title, name, units):
+def _panels(draw, mean, std, probabilities, size, title, name, units):
     refuse_negative(floats(std))
-    figure = Figure(figsize=size, layout="constrained")
+    unit = f" ({units})" if units else ""
+    maps = [(f"{name or 'mean'}{unit}", mean, MAPS[0], None), (f"standard deviation{unit}", std, MAPS[1], None)]
+    maps += [(label, values, OF_PROBABILITIES, (0.0, 1.0)) for label, values in probabilities.items()]
+    columns = 3 if len(maps) == 3 else 2
+    rows = -(-len(maps) // columns)
+    figure = Figure(figsize=(size[0] * columns / 2, size[1] * rows), layout="constrained")
     if title:
         figure.suptitle(title, fontsize=13, fontweight="bold")
-    unit = f" ({units})" if units else ""
-    labels = (f"{name or 'mean'}{unit}", f"standard deviation{unit}")
-    for ax, values, cmap, label in zip(figure.subplots(1, 2), (mean, std), MAPS, labels, strict=True):
+    panels = figure.subplots(rows, columns).ravel()
+    for ax in panels[len(maps) :]:
+        ax.remove()
+    for ax, (label, values, cmap, limits) in zip(panels[: len(maps)], maps, strict=True):
         bar = figure.colorbar(
-            draw(ax, values, cmap),
+            draw(ax, values, cmap, limits),
             ax=ax,
             orientation="horizontal",
             shrink=0.7,
             aspect=38,
             pad=0.03,
-            extend="both",
+            extend="both" if limits is None else "neither",
             label=label,
         )
         bar.outline.set_visible(False)
