@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from npax.compiled import keep_compiled_programs
 from npax.files import held, replaced, write_atomically
 
 
@@ -80,6 +81,26 @@ def test_what_stops_the_writing_leaves_the_old_file_alone(stop, tmp_path):
         partial.write_text("half")
         raise stop
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_keeps_its_permissions(tmp_path):
+    path = tmp_path / "private.csv"
+    path.write_text("old")
+    path.chmod(0o600)
+    with replaced(path) as partial:
+        partial.write_text("new")
+    assert path.read_text() == "new" and path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_user_without_a_home_has_no_compiled_programs_kept(monkeypatch):
+    def home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    keep_compiled_programs()
+    assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 
 
 def test_an_error_of_the_disk_names_the_file(tmp_path):

@@ -13,10 +13,10 @@ def keep_compiled_programs() -> None:
     Where JAX_COMPILATION_CACHE_DIR names a folder it is that one, and where nothing can be written there is none.
     """
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-        folder = _user_cache() / "npax" / "jax"
         try:
+            folder = _user_cache() / "npax" / "jax"
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
+        except (OSError, RuntimeError):  # a user without a home, in a container
             return
         if not os.access(folder, os.W_OK):
             return

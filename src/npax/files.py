@@ -72,7 +72,8 @@ def held(folder: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Where to write a file or a folder that then takes the place of `path`; whatever stops it leaves there what was
-    there. The name that it gives has the ending of `path`; what killed processes left under such names goes."""
+    there, and a file keeps its permissions. The name that it gives has the ending of `path`; what killed processes left
+    under such names goes."""
     path = path.resolve()  # a link stays one
     path.parent.mkdir(parents=True, exist_ok=True)
     names = re.compile(rf"{re.escape(path.stem)}\.partial-([\w-]*){re.escape(path.suffix)}")
@@ -84,6 +85,8 @@ def replaced(path: Path) -> Iterator[Path]:
     _PARTIAL.add(partial)
     try:
         yield partial
+        if path.is_file():
+            shutil.copymode(path, partial)  # who may read it is not for a rerun to say
         os.replace(partial, path)
     except OSError as error:
         if error.filename in (None, partial, str(partial)):  # a full disk names none
