@@ -253,8 +253,8 @@ def stations_row() -> list[str]:
     data = [found[name] for name in ("meuse", "ozone", "rainfall", "temperature")]
     ours, fitted = ([row[who] for row in data] for who in ("npax, zero-shot", "GP, Matern 3/2, fitted"))
     return [
-        "Real stations, half of which predict the others, without training: CRPS of zinc in the soil, ozone, rainfall, "
-        "temperature",
+        "Real stations, half of which, at most 300, predict the others, without training: CRPS of zinc in the soil "
+        "(logarithm), ozone (ppb), rainfall (mm), temperature (K)",
         f"{_crps(ours)} ({_changes(ours)} % against the GPs)",
         f"{_crps(fitted)}, scikit-learn GPs fitted to each",
     ]
@@ -266,8 +266,8 @@ def covariates_row() -> list[str]:
     ways = ("npax, covariates", "universal kriging, fitted", "npax, places alone")
     ours, kriging, without = ([row[way] for row in data] for way in ways)
     return [
-        "With covariates (distance to a river, elevation): CRPS of zinc, rainfall, temperature of the British Isles "
-        "and of Europe",
+        "With covariates (distance to a river, elevation): CRPS of zinc (logarithm), rainfall, temperature of the "
+        "British Isles and of Europe",
         f"{_crps(ours)} ({_changes(ours)} % against kriging)",
         f"{_crps(kriging)}, universal kriging fitted to each; {_crps(without)}, npax without",
     ]
@@ -292,7 +292,7 @@ def positive_row() -> list[str]:
     ours, values, process = (_crps([row[way] for row in (*fields, zinc)]) for way in POSITIVE[:3])
     return [
         "Positive values, without training: CRPS where logarithms have the standard deviation 0.5, 1, 1.5, and of zinc "
-        "in the soil",
+        "in the soil (mg/kg)",
         ours,
         f"{process}, scikit-learn GPs fitted to the logarithms of each; {_crps([row[POSITIVE[3]] for row in fields])}, "
         f"best possible; {values}, npax of the values themselves",
@@ -358,9 +358,9 @@ def papers_row() -> list[str]:
     fitted, ours = found["scikit-learn GP, fitted"], found["npax.NeuralProcessRegressor(normalize=False)"]
     raw, default = found["npax gp-universal, raw"], found["npax.NeuralProcessRegressor()"]
     return [
-        "GP-1D RBF without training, data taken as they are (`normalize=False`): NLL",
-        f"{raw['nll']:.3f}, {raw['gap']:.3f} above the best possible (`normalize=True`, the default: "
-        f"{default['gap']:.3f}, on {default['tasks']} of the tasks)",
+        "GP-1D RBF without training, the network on data as they are: NLL",
+        f"{raw['nll']:.3f}, {raw['gap']:.3f} above the best possible (of the estimator {ours['gap']:.3f} by "
+        f"`normalize=False`, {default['gap']:.3f} by default, on {default['tasks']} of the tasks)",
         f"{best['nll']:.3f}, best possible; on {fitted['tasks']} of the tasks {fitted['nll']:.2f} ± "
         f"{fitted['nll_standard_error']:.2f}, a scikit-learn GP fitted to each (medians there: "
         f"{ours['nll_median']:.2f} npax, {fitted['nll_median']:.2f} GP)",

@@ -4,6 +4,7 @@ import inspect
 import json
 import pickletools
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -300,3 +301,10 @@ def test_the_home_folder_may_be_written_as_a_tilde(monkeypatch, tmp_path, saved)
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     npax.save("~/there/model.safetensors", npax.load(saved))
     assert same(npax.load("~/there/model.safetensors"), npax.load(tmp_path / "there" / "model.safetensors"))
+
+
+def test_presets_of_training_are_there_when_asked_for():
+    program = "import npax; assert callable(npax.training.presets.gp_universal); import npax.bayesopt"
+    assert subprocess.run([sys.executable, "-W", "error", "-c", program]).returncode == 0
+    with pytest.raises(AttributeError, match=r"module 'npax.training' has no attribute 'preset'"):
+        npax.training.preset  # noqa: B018

@@ -47,9 +47,9 @@ def save(path: str | Path, model: eqx.Module, card: dict[str, Any] | None = None
 def load(path: str | Path, classes: Sequence[type[eqx.Module]] = ()) -> Any:
     """The model that `save` wrote, or a pretrained one by its name (`npax.pretrained()` lists them).
 
-    **Arguments:** `classes`: those of the model's parts that are neither of npax, tinygp nor `equinox.nn`, such as a
-    bias of your own: `npax.load("model.safetensors", [MyBias])`. A file cannot bring code with it, and their
-    `__init__` is not called.
+    **Arguments:** `path`: of the file, or a name; `classes`: those of the model's parts that are neither of npax,
+    tinygp nor `equinox.nn`, such as a bias of your own: `npax.load("model.safetensors", [MyBias])`. A file cannot bring
+    code with it, and their `__init__` is not called.
 
     **Raises:** `FileNotFoundError` where there is no such file and no such pretrained model; `DamagedFile` where the
     content is not what was written, or asks for a class that is not known; `ValueError` for several `classes` of the

@@ -140,7 +140,8 @@ class FusedAttention(AbstractAttention):
     """`fused_attention` on NVIDIA GPUs (Ampere and later), `scan_attention` on other devices and for what the kernels
     cannot take. Remembers keys and values.
 
-    `ScanAttention` does the same with the default shapes of the kernels: this one is for other shapes.
+    `ScanAttention` does the same with the default shapes of the kernels: this one is for other shapes (`block`, `step`,
+    `warps`, `group`, as in `fused_attention`).
     """
 
     block: int = eqx.field(static=True, default=64)

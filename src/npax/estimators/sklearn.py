@@ -73,7 +73,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       that are fitted (the external drift of universal kriging, `npax.inference.Drift`), and the network predicts what
       these leave. Where effects are not linear give logarithms, squares, zeros and ones for classes. Good values: up to
       a tenth as many as there are observations (at a fifth 95 % intervals cover 88 %); with fewer than five
-      observations they are ignored.
+      observations they are ignored (`coef_` is 0, `coef_std_` infinite).
     - `normalize`: bring the coordinates to [-2, 2] and `y` to mean zero and standard deviation one, by the context
       alone (True); or take both as they are (False), which tells the model more where they are in the units that it
       was trained in: on tasks of its own kind, and for models of your own. Classes, counts, shares and whatever else a
@@ -214,7 +214,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             return self
 
     def update(self, X, y, *, error=None) -> "NeuralProcessRegressor":
-        """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is."""
+        """Adds observations to those in use, as `fit` on all of them; a model that was fine-tuned stays as it is.
+
+        `X`, `y`, `error`: as in `fit`. **Raises** `ValueError` where `y` has other columns than it had there."""
         check_is_fitted(self)
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=False)
@@ -231,6 +233,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         **Arguments:** `include_noise`: of a new observation (True) or of the noiseless function, where the model's
         likelihood tells them apart (`FunctionAndNoise`, that of the pretrained models; a warning says where not).
+        `return_std`, `return_cov`: at most one of them (`ValueError` for both).
 
         **Returns:** `mean`, `(mean, std)` or `(mean, cov)`. Of the shape of `y`: `mean` and `std [n]` or `[n dy]`;
         `cov [n n]` or `[n n dy]`; its cost and its limit on `n` are those of `npax.inference.covariance`.

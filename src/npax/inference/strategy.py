@@ -21,7 +21,7 @@ def choose(nc: int, reach: float = np.inf, noise: float = np.inf) -> str:
     variance of the `noise` is below a twentieth of that of what varies in a tile; tiled beyond. With tiles of 128 they
     reach less from about 320 observations on a line and 1,000 in the plane, spread evenly, and of fewer that lie in
     clusters: what varies between neighbours there is finer than a model resolves that sees the whole at once. So far
-    exact answers at 1,000 or 10,000 targets take less time than those of tiles, and 7 MB.
+    exact answers at 1,000 or 10,000 targets take less time than those of tiles.
 
     The constants are measured: `benchmarks/strategy.py` and `noise.py`, whose tables say where each strategy is faster
     and where it is more accurate.

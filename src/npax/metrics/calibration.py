@@ -10,7 +10,7 @@ from ._check import checked
 def pit(y: ArrayLike, mean: ArrayLike, std: ArrayLike) -> np.ndarray:
     r"""Probability integral transform $\Phi((y - \mu) / \sigma)$ of Gaussian predictions: `[n]`, flat, in the order
     of `y`. Uniform on 0 to 1 if the predictions are calibrated; piled up in the middle if they are too wide, at both
-    ends if too narrow.
+    ends if too narrow. **Shapes:** `y`, `mean`, `std`: any, the same for all.
     """
     y, mean, std = checked(y=y, mean=mean, std=std, positive=("std",))
     return ndtr((y - mean) / std)
@@ -21,7 +21,8 @@ def calibration_curve(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The levels of central intervals (default 0.05, 0.10, .. 0.95) and the share of `y` that each of them covers.
 
-    Calibrated predictions give the diagonal; the point at 0.95 is `coverage`.
+    Calibrated predictions give the diagonal; the point at 0.95 is `coverage`. **Shapes:** as `pit`. **Raises**
+    `ValueError` for `levels` that are not between 0 and 1.
     """
     levels = np.arange(1, 20) / 20 if levels is None else np.ravel(np.asarray(levels, np.float64))
     if levels.size == 0 or not np.all((levels > 0) & (levels < 1)):

@@ -48,7 +48,8 @@ def finetune(
     **Arguments:** `x [n d]`, `y [n]` or `[n dy]`: the observations, finite. `steps`: of `batch_size` tiles each.
     `gaps`: how the gaps look (default `RoundGaps()`; `MovedGaps(at)` where their shape is known). `coords`,
     `normalize`: as for `NeuralProcessRegressor`. `size`: observations per tile, as later in prediction; `targets`:
-    hidden ones per tile. `seed`: of the gaps and the order of the tasks.
+    hidden ones per tile. `seed`: of the gaps and the order of the tasks. `learning_rate`: the highest, after a rise and
+    before a fall. `progress`: whether a bar is shown.
 
     **Cost:** that of a training step on `batch_size (size + targets)` points, `steps` times.
     **Good values:** 100 to 500 steps. **Pitfalls:** gaps unlike those to be filled teach the wrong thing.
