@@ -503,6 +503,17 @@ def test_quantiles_and_what_is_above_are_written(observations, weights, tmp_path
     refused(run("predict", *given, tmp_path / "out.csv", "--quantiles", 95), "`quantiles`", "above 0 and below 1")
 
 
+@pytest.mark.parametrize("command", ["predict", "average"])
+def test_what_was_computed_is_written_though_nobody_reads(command, observations, weights, tmp_path, monkeypatch):
+    def closed(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(_process.out, "print", closed)
+    given = [observations, "--x", "lon", "lat", "--y", "temp", "--model", weights, "--at", observations, "-o"]
+    assert run(command, *given, tmp_path / "out.csv").exit_code != 0
+    assert "temp_mean" in pd.read_csv(tmp_path / "out.csv")
+
+
 def test_what_is_above_is_drawn(monkeypatch):
     drawn = []
     monkeypatch.setattr(_draw, "_save", lambda figure, path: drawn.append(figure))

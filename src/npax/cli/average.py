@@ -124,14 +124,15 @@ def average(
             draw_regions(tables.of_regions(found, by), by, y, plot, _in_words(found, y, counts))
         found = _without(found, [f"{y}_q{q}" for q in drawn])
         rows = tables.of_regions(found, by)
+        if output is not None:  # before anything is printed: nobody may be reading
+            gridded = tables.ending(output) in (".nc", ".zarr")
+            tables.write(_as_dataset(found) if gridded else rows, output)
         _print(rows, len(by))
         of_mean = found if hasattr(found, "columns") else found[f"{y}_mean"]
         out.print(f"strategy: {of.described(of_mean.attrs['strategy'])}")
         if left_out := found.attrs["places_in_no_region"]:
             err.print(f"places in no region: {left_out:,}")
         if output is not None:
-            gridded = tables.ending(output) in (".nc", ".zarr")
-            tables.write(_as_dataset(found) if gridded else rows, output)
             out.print(f"averages: {output}")
         if plot is not None:
             out.print(f"picture: {plot}")

@@ -140,14 +140,14 @@ def predict(
                 raise
             out.print(f"\nStopped. The same command goes on with the blocks that are missing in {store}.")
             raise typer.Exit(INTERRUPTED) from None
+        if output is not None and store is None:
+            own = {}
+            if wanted is not None and tables.ending(output) in (".csv", ".parquet"):  # these hold zones
+                own = {name: wanted[name] for name in dated if tables.of_zones(wanted[name])}
+            tables.write(prediction.assign(**own), output)
         told = prediction[f"{y}_mean"] if hasattr(prediction, "data_vars") else prediction
-        out.print(f"strategy: {of.described(told.attrs['strategy'])}")
+        out.print(f"strategy: {of.described(told.attrs['strategy'])}")  # not before: nobody may be reading
         if output is not None:
-            if store is None:
-                own = {}
-                if wanted is not None and tables.ending(output) in (".csv", ".parquet"):  # these hold zones
-                    own = {name: wanted[name] for name in dated if tables.of_zones(wanted[name])}
-                tables.write(prediction.assign(**own), output)
             out.print(f"prediction: {output}")
         if plot is not None:
             seen, name = table, y
