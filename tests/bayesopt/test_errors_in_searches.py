@@ -97,3 +97,10 @@ def test_the_oracle_knows_them():
     draws = np.asarray(jax.jit(jax.vmap(lambda key: surrogate.sample(seen, xt, key)))(jr.split(jr.key(0), 20_000)))
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.04)
     np.testing.assert_allclose(np.cov(draws.T), cov, atol=0.04)
+
+
+def test_open_questions_leave_known_errors_as_they_are():
+    opt = told(untrained.small(), (2.0, 0.01))
+    alone, beside = (opt._seen(pending)[0] for pending in ([], [np.array([0.5])]))
+    assert np.array_equal(beside.error[:10], alone.error[:10]) and np.asarray(alone.error[:10]).all()
+    assert beside.error[10] == 0 and beside.mask.sum() == 11

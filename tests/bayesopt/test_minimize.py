@@ -1,6 +1,7 @@
 """Searches by the shipped model on functions whose minima are known, what they say of them, and what they refuse."""
 
 import pickle
+import sys
 
 import equinox as eqx
 import jax
@@ -473,3 +474,12 @@ def test_chance_looks_nowhere_closely(small):
 def test_arguments_that_would_mislead_are_refused(wrong, kind, words):
     with pytest.raises(kind, match=words):
         Optimizer(BRANIN, **wrong)
+
+
+def test_a_place_that_failed_is_not_recommended(small, monkeypatch):
+    falling = lambda surrogate, seen, x: -np.arange(len(x))  # noqa: E731
+    monkeypatch.setattr(sys.modules[Optimizer.__module__], "_means", falling)
+    opt = Optimizer([(0, 1)], model=small, random_state=0)
+    with pytest.warns(FailedEvaluation):
+        opt.tell(np.array([[0.2], [0.5], [0.8]]), np.array([1.0, 2.0, np.nan]))
+    assert opt.recommend()[0] == 0.5

@@ -1,6 +1,7 @@
 """Rates of counts, from the estimator."""
 
 import sys
+import types
 
 import numpy as np
 import pandas as pd
@@ -441,3 +442,12 @@ def test_stores_tell_counts_of_a_users_own_apart(hearing, rng):
         reg = npax.CountRegressor(counts, npax.NeuralProcessRegressor(hearing)).fit(X, y, exposure=exposure)
         found.append(fingerprint(reg._request()))
     assert found[0] == found[1] != found[2]
+
+
+def test_overdispersion_is_beside_the_smooth_rate(rng):
+    mean = 0.3 * rng.normal(size=4000)
+    y = rng.poisson(20 * np.exp(mean + 0.5 * rng.normal(size=4000) - 0.125)).astype(float)  # a noise of mean one
+    told = lambda x: Prediction(x, np.full_like(x, 0.5), np.full_like(x, 0.01))  # noqa: E731
+    regressor = types.SimpleNamespace(_predictor=lambda: told)
+    found, shared = npax.CountRegressor()._overdispersion(regressor, mean[:, None], y, np.full(4000, 20.0))
+    assert np.isclose(found, 0.25, rtol=0.1) and shared == 0

@@ -1,6 +1,7 @@
 """Lazy targets on a cluster: blocks carry what they need, and answer as the whole does."""
 
 import pickle
+from inspect import unwrap
 
 import cloudpickle
 import dask
@@ -11,7 +12,8 @@ import xarray as xr
 from distributed import Client, LocalCluster
 
 import npax
-from npax.inference import Tiled
+from npax.estimators.moments import moments_at
+from npax.inference import Prediction, Tiled
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +91,9 @@ def test_lazy_coordinates_answer_alike(table, small):
     assert out["temp_mean"].chunks == ((6, 6), (12,))
     with dask.config.set(scheduler="synchronous"):
         np.testing.assert_allclose(out["temp_mean"], in_memory["temp_mean"], rtol=1e-5, atol=1e-5)
+
+
+def test_places_that_are_not_there_keep_their_rows():
+    of_x = lambda x: Prediction(x, 2 * x, 3 * x)  # noqa: E731
+    found = unwrap(moments_at)(of_x, np.array([[np.nan], [1.0], [np.nan], [2.0]]), True)
+    np.testing.assert_array_equal(found, [[np.nan] * 2, [1, 2], [np.nan] * 2, [2, 4]])

@@ -1,5 +1,7 @@
 """Fine-tuning to one data set."""
 
+import sys
+
 import equinox as eqx
 import jax
 import jax.random as jr
@@ -9,7 +11,7 @@ from sines import Sines
 from untrained import cnp
 
 import npax
-from npax.training import AbstractGaps, MovedGaps, finetune
+from npax.training import AbstractGaps, Finetuned, MovedGaps, finetune
 from npax.training.held_out import fit_and_keep_best
 
 
@@ -32,6 +34,24 @@ def fresh():
 
 
 OPTIONS = {"size": 32, "targets": 8, "batch_size": 8, "progress": False}
+
+
+def test_held_out_observations_are_none_that_are_trained_on(monkeypatch):
+    given = {}
+
+    def kept(model, tasks, held_out, objective, **options):
+        given["tasks"], given["held_out"] = tasks.tasks, held_out
+        return Finetuned(model, 0, [])
+
+    monkeypatch.setattr(sys.modules[finetune.__module__], "fit_and_keep_best", kept)
+    x = np.random.default_rng(0).uniform(-2, 2, (600, 2))
+    y = np.arange(600.0)  # by which each observation is known
+    hidden = finetune(cnp(2), x, y, steps=8, normalize=False, **OPTIONS).held_out
+    asked = lambda task: np.unique(task.yt[np.asarray(task.mask_t)]).astype(int)  # noqa: E731
+    scored = given["held_out"]
+    assert 0 < hidden.sum() < 300 and hidden[asked(scored)].all()
+    assert not hidden[asked(given["tasks"])].any()
+    assert not hidden[np.asarray(scored.yc)[np.asarray(scored.mask_c)].astype(int)].any()
 
 
 def test_the_best_on_held_out_gaps_is_kept_and_training_helps(waves, fresh):
