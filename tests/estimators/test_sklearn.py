@@ -122,6 +122,8 @@ def test_a_model_without_a_noiseless_function_says_so(of_counts, rng):
         ):
             ask()
     table = pd.DataFrame(X, columns=["a", "b"]).assign(n=y)
+    with pytest.warns(UserWarning, match="are those of a normal distribution"):
+        npax.interpolate(table, table[["a", "b"]][:3], ["a", "b"], "n", model=of_counts, coords="planar", above=2.0)
     grid = xr.Dataset(coords={"a": [1.0, 2.0], "b": [3.0]})
     for target in (table.drop(columns="n")[:3], grid):
         with pytest.warns(UserWarning, match="`include_noise=False` changes nothing"):

@@ -20,7 +20,7 @@ from ..warn import warn
 from .dates import are_dates, refuse_dates
 from .degrees import LONGITUDE, is_called, is_latitude, is_longitude
 from .grid import MAPPING, OF_CELLS, require, xarray
-from .likelihood import warn_of_noise
+from .likelihood import warn_of_noise, warn_of_shape
 from .missing import refuse_marks, refuse_undecoded, warn_of_codes
 from .scale import warn_of_no_scale
 from .summary import Summary, what
@@ -125,6 +125,8 @@ def fill_gaps(
         _check_even(field, dim)
     net = _network(model)
     warn_of_noise(net.likelihood, include_noise)
+    if summary.quantiles or summary.above:
+        warn_of_shape(net.likelihood)
     whole_number(0, finetune=finetune)
     if finetune:
         values = field.transpose(..., *dims).to_numpy()

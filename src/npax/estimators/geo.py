@@ -14,7 +14,7 @@ from ..files import is_remote
 from ..training import AbstractGaps
 from .by_name import ByName, Names, link_of, of_levels
 from .degrees import OF_SPHERE
-from .likelihood import warn_of_noise
+from .likelihood import warn_of_noise, warn_of_shape
 from .moments import complete, lazy_moments, moments_at
 from .summary import Summary, what
 
@@ -135,6 +135,8 @@ def interpolate(
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
     fitted = given.fit(finetune, gaps)
     reg = of_levels(fitted)
+    if summary.quantiles or summary.above:
+        warn_of_shape(reg.model_.likelihood)
     if grid is None:
         summary.refuse_taken(names.columns, ys, "target")
         return _at_points(reg, target, given.wanted, ys, include_noise, summary)

@@ -57,10 +57,9 @@ def check_saving(checkpoint, save_every):
         raise ValueError(f"`save_every` must be a number of seconds, at least 0; got {save_every!r}.")
 
 
-def check_functions(evaluate_every, **functions):
+def check_functions(objective, evaluate, evaluate_every, callback):
     """**Raises** where one of them is no function, or there is nothing to call."""
-    evaluate = functions["evaluate"]
-    for name, function in functions.items():
+    for name, function in (("objective", objective), ("evaluate", evaluate), ("callback", callback)):
         if function is not None and not callable(function):
             raise TypeError(f"`{name}` must be a function, got {function!r}.")
     if evaluate_every is not None and evaluate is None:

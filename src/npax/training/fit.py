@@ -141,7 +141,7 @@ def fit(
     true_or_false(resume=resume, progress=progress)
     check_run(model, tasks, counts, key, optimizer)
     check_saving(checkpoint, save_every)
-    check_functions(evaluate_every, objective=objective, evaluate=evaluate, callback=callback)
+    check_functions(objective, evaluate, evaluate_every, callback)
     steps, batch_size, seeds, chunk = int(steps), int(batch_size), int(seeds), int(chunk)
     part = chunk if evaluate_every is None else math.gcd(chunk, evaluate_every)
     drawn = not isinstance(model, AbstractNeuralProcess)

@@ -3,7 +3,6 @@
 import functools
 import inspect
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar, cast
 
 import equinox as eqx
@@ -113,7 +112,7 @@ def _matrices(params):
 
     def specs(path, part):
         if isinstance(part, eqx.nn.Linear):
-            return jax.tree_util.tree_map_with_path(partial(spec, of_equinox=True), part)
+            return jax.tree_util.tree_map_with_path(functools.partial(spec, of_equinox=True), part)
         return spec(path, part)
 
     return jax.tree_util.tree_map_with_path(specs, params, is_leaf=lambda part: isinstance(part, eqx.nn.Linear))
