@@ -3,6 +3,8 @@
 import errno
 import os
 import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -111,21 +113,52 @@ def test_an_error_of_the_disk_names_the_file(tmp_path):
         raise PermissionError(errno.EACCES, "Permission denied", str(partial))
 
 
+@pytest.fixture
+def gone():
+    """The number of a process that is no more."""
+    process = subprocess.Popen(["true"])
+    process.wait()
+    return process.pid
+
+
 @pytest.mark.parametrize("ending", [".zarr", ""])
-def test_what_killed_processes_left_goes_and_strangers_stay(ending, tmp_path):
-    gone = subprocess.Popen(["true"])
-    gone.wait()
-    path, stranger, alive = (tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", "map.partial-1"))
-    (tmp_path / f"map.partial-{gone.pid}{ending}").mkdir()
-    (tmp_path / f"map.partial-{gone.pid}{ending}" / "chunk").write_text("half")
-    (tmp_path / f"map.partial-half{ending}").write_text("half")
+def test_what_killed_processes_left_goes_and_strangers_stay(ending, gone, tmp_path, monkeypatch):
+    monkeypatch.setattr("npax.files._HOST", "here")
+    path, stranger, alive = (tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", "map.partial-1-here-1"))
+    (tmp_path / f"map.partial-1-here-{gone}{ending}").mkdir()
+    (tmp_path / f"map.partial-1-here-{gone}{ending}" / "chunk").write_text("half")
+    (tmp_path / f"map.partial-1-here-{os.getpid()}{ending}").write_text("by this number before it was ours")
     stranger.mkdir()
     alive.mkdir()  # of the first process, which is not ours to disturb
-    other = tmp_path / f"map.partial-{gone.pid}{ending}.nc"  # of the file map.nc, or of map.zarr.nc
+    other = tmp_path / f"map.partial-1-here-{gone}{ending}.nc"  # of the file map.nc, or of map.zarr.nc
     other.touch()
     with replaced(path) as partial:
         partial.mkdir()
     assert sorted(tmp_path.iterdir()) == sorted([path, stranger, alive, other])
+
+
+def test_what_other_machines_write_stays_for_a_day(gone, tmp_path):
+    path, new, old = (tmp_path / name for name in ("map.nc", f"map.partial-1-there-{gone}.nc", "map.partial-1-there-1.nc"))
+    new.touch()
+    old.touch()
+    os.utime(old, (time.time() - 100_000,) * 2)
+    write(path, "whole")
+    assert sorted(tmp_path.iterdir()) == sorted([path, new])
+
+
+def test_a_process_that_is_killed_leaves_nothing_for_long(tmp_path):
+    path = tmp_path / "checkpoint"
+    program = """
+import os, signal
+from pathlib import Path
+from npax.files import write_atomically
+os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+write_atomically(Path("checkpoint"), b"half")
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path)
+    assert len(list(tmp_path.iterdir())) == 1 and not path.exists()
+    write_atomically(path, b"whole")
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_threads_may_write_the_same_file(tmp_path):

@@ -4,6 +4,8 @@ import contextlib
 import os
 import re
 import shutil
+import socket
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,11 @@ except ImportError:  # Windows
 _PARTIAL: set[Path] = set()
 """What threads of this process are writing by `replaced`."""
 
+_HOST = re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())
+"""Whose process numbers those in names are: containers that share a folder may all have number 1."""
+
+_DAY = 86_400  # s
+
 
 def is_remote(path: str | Path) -> bool:
     """Whether it is an address (`s3://...`), no path of this machine; one slash is left of two in a `Path`."""
@@ -26,16 +33,10 @@ def is_remote(path: str | Path) -> bool:
 def write_atomically(path: Path, content: bytes) -> None:
     """After this returns the file is on disk; whenever the process dies it holds all of `content` or is as before."""
     path = path.resolve()  # a link stays one
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial-{uuid.uuid4().hex}")
-    try:
-        with open(partial, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with _replaced(path, path.name, "") as partial, open(partial, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
     if not hasattr(os, "O_DIRECTORY"):  # Windows opens no folders
         return
     folder = os.open(path.parent, os.O_RDONLY)
@@ -69,19 +70,23 @@ def held(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-@contextlib.contextmanager
-def replaced(path: Path) -> Iterator[Path]:
+def replaced(path: Path) -> contextlib.AbstractContextManager[Path]:
     """Where to write a file or a folder that then takes the place of `path`; whatever stops it leaves there what was
-    there, and a file keeps its permissions. The name that it gives has the ending of `path`; what killed processes left
-    under such names goes."""
+    there, and a file keeps its permissions. The name that it gives has the ending of `path`. What killed processes left
+    under such names goes: those of this machine at once, of others that share the folder after a day."""
     path = path.resolve()  # a link stays one
+    return _replaced(path, path.stem, path.suffix)
+
+
+@contextlib.contextmanager
+def _replaced(path: Path, stem: str, ending: str) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = re.compile(rf"{re.escape(path.stem)}\.partial-([\w-]*){re.escape(path.suffix)}")
+    names = re.compile(rf"{re.escape(stem)}\.partial-([\w-]*){re.escape(ending)}")
     for leftover in path.parent.iterdir():
         found = names.fullmatch(leftover.name)
-        if found and leftover not in _PARTIAL and not _is_running(found[1].rpartition("-")[2]):
+        if found and leftover not in _PARTIAL and _is_abandoned(leftover, *found[1].split("-")[1:]):
             _remove(leftover)
-    partial = path.with_name(f"{path.stem}.partial-{uuid.uuid4().hex}-{os.getpid()}{path.suffix}")
+    partial = path.with_name(f"{stem}.partial-{uuid.uuid4().hex[:12]}-{_HOST}-{os.getpid()}{ending}")
     _PARTIAL.add(partial)
     try:
         yield partial
@@ -89,12 +94,22 @@ def replaced(path: Path) -> Iterator[Path]:
             shutil.copymode(path, partial)  # who may read it is not for a rerun to say
         os.replace(partial, path)
     except OSError as error:
-        if error.filename in (None, partial, str(partial)):  # a full disk names none
+        if error.errno and error.filename in (None, partial, str(partial)):  # a full disk names none
             error.filename = str(path)
         raise
     finally:
         _remove(partial)
         _PARTIAL.discard(partial)
+
+
+def _is_abandoned(partial, host="", pid=""):
+    """Whether the process that wrote it is gone, as far as one can tell."""
+    if host == _HOST:
+        return not _is_running(pid)
+    try:
+        return time.time() - partial.stat().st_mtime > _DAY
+    except FileNotFoundError:
+        return False
 
 
 def _is_running(pid):
