@@ -38,7 +38,7 @@ NAMES = {
     "pt_tnp": "PT-TNP",
     "te_tnp": "TE-TNP",
     "te_pt_tnp": "TE-PT-TNP",
-    "tnp_kr_full": "TNP-KR: Full",
+    "tnp_kr_full": "TNP-KR: Full, with the bias of SA",
     "tnp_kr_sa": "TNP-KR: SA",
     "tnp_kr_sa_invariant": "TNP-KR: SA, translation invariant",
     "tnp_kr_sa_rotary": "TNP-KR: SA, rotary",

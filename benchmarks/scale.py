@@ -44,7 +44,7 @@ def _large(timings):
     ]
     return (
         f"## {nc:,} observations, {nt:,} predictions\n\n"
-        + table(["", "seconds", "GB at most", "published, s, on an RTX 4090", "device", "date"], rows)
+        + table(["", "seconds", "GB at most", "published, s, on a GPU of 24 GB", "device", "date"], rows)
         + f"\nPublished for `tnp_kr_sa`, exact: {_milliseconds(published['tnp_kr_sa'])} s. `tiled`: the shipped model, "
         "each target from the 128 observations around it. In the others every target sees all observations. Memory: "
         "resident, with all of Python. `npax bench speed --table images`; all sizes: [the tables](speed.md)."

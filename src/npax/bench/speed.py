@@ -241,7 +241,7 @@ peak memory of the accelerator, or resident memory of the process with all of Py
 its own; **time** and **memory** are the limits that ended one, no figure is extrapolated. `tnp_d_masked`: TNP-D as
 published, all tokens in one masked self-attention; `tnp_kr_*`: the presets in `npax.inference.Exact`, the context
 conditioned once, targets in chunks. `tiled`: the shipped model in tiles of 128 observations; `exact`: the same, every
-target from all observations. In brackets: published, on one NVIDIA RTX 4090.
+target from all observations. In brackets: published, on one NVIDIA RTX 4090 (KR1) or GPU of 24 GB (KR2).
 """
 
 

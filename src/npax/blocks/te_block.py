@@ -28,6 +28,8 @@ class TEBlock(eqx.Module):
     $$z_n, x_n \leftarrow z_n + \mathrm{Attn}(\mathrm{LN}_1 z_n, \mathrm{LN}_1 z_c;\ x_n - x_c), \quad x_n', \qquad
       z \leftarrow z + \mathrm{MLP}(\mathrm{LN}_2 z).$$
 
+    The feed-forward has one hidden layer, of width `hidden`; TE's has two, of the width of the tokens.
+
     Two verbs, as for `KRBlock`: `memorise` tokens and locations of one set, then `update` those of any set that
     reads it.
 

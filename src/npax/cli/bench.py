@@ -267,7 +267,7 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                 for result in found:
                     out.print(_line(result))
     except KeyboardInterrupt:
-        out.print(
+        err.print(
             "\nStopped. What is finished is kept; the same command goes on from there, "
             "and from the last checkpoint of the training, if there is one yet.",
         )

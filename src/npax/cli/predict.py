@@ -5,7 +5,7 @@ import numpy as np
 import typer
 
 from . import options as of
-from ._process import INTERRUPTED, check_output, clear_errors, out
+from ._process import INTERRUPTED, check_output, clear_errors, err, out
 
 
 def predict(
@@ -138,7 +138,7 @@ def predict(
         except KeyboardInterrupt:
             if store is None:
                 raise
-            out.print(f"\nStopped. The same command goes on with the blocks that are missing in {store}.")
+            err.print(f"\nStopped. The same command goes on with the blocks that are missing in {store}.")
             raise typer.Exit(INTERRUPTED) from None
         if output is not None and store is None:
             own = {}

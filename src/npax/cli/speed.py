@@ -83,5 +83,5 @@ def speed(
                 write_atomically(output, text.encode())
                 out.print(f"report: {output}")
     except KeyboardInterrupt:
-        out.print("\nStopped. What is measured is kept; the same command goes on with the rest.")
+        err.print("\nStopped. What is measured is kept; the same command goes on with the rest.")
         raise typer.Exit(INTERRUPTED) from None

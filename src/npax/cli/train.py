@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..pretrained import pretrained
-from ._process import INTERRUPTED, check_folder, check_output, clear_errors, fail, out
+from ._process import INTERRUPTED, check_folder, check_output, clear_errors, err, fail, out
 
 if TYPE_CHECKING:
     from ..training import FitResult
@@ -101,13 +101,13 @@ def train(
         if not first:
             raise typer.Exit(INTERRUPTED) from None
         if not checkpoints(folder):
-            out.print("\nStopped before the first checkpoint: nothing is lost; the same command starts anew.")
+            err.print("\nStopped before the first checkpoint: nothing is lost; the same command starts anew.")
             raise typer.Exit(INTERRUPTED) from None
         given = {"--steps": steps, "--checkpoint": checkpoint, "--output": output, "--seed": seed or None}
         given |= {"--batch-scale": batch_scale if batch_scale > 1 else None}
         again = ["npax", "train", preset, "--resume", *(["--distributed"] if distributed else [])]
         again += [word for name, value in given.items() if value is not None for word in (name, str(value))]
-        out.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}")
+        err.print(f"\nStopped. The checkpoint is in {folder}; go on with:\n  {shlex.join(again)}")
         raise typer.Exit(INTERRUPTED) from None
     if first:
         out.print(f"{result.steps:,} steps done; weights: {weights}")

@@ -93,8 +93,8 @@ class Tiled:
 
     Space is bisected along its longest side until a cell holds few observations. A cell answers the targets in it and
     in a margin around it, from `size` observations around its middle (`Neighbours`: most are the nearest, the others
-    lie farther away), in coordinates and units of its own; a translation-equivariant model loses little by that (TE,
-    Theorem 2.2). Cells are small beside what they see, and overlap little: a target far from the middle would miss
+    lie farther away), in coordinates and units of its own; a translation-equivariant model of a process that forgets loses
+    little by that (compare TE, Theorem 2.2, of models and processes that see no farther than some distance). Cells are small beside what they see, and overlap little: a target far from the middle would miss
     observations near to it. Where cells overlap, their answers are mixed with weights that fade smoothly to zero at the
     end of a cell's reach and sum to one, so there are no seams; the variance is that of the mixture. The cells depend
     on the context alone: a target's prediction does not depend on which other targets are asked for, in this call or in

@@ -253,8 +253,8 @@ def check_picture(model: AbstractNeuralProcess, y: Any, mask: Any) -> None:
 
 
 def context_features(xc: Float[Array, "nc dx"], yc: Float[Array, "nc dy"]) -> Float[Array, "nc dx+dy+1"]:
-    """What the transformers embed of an observation, $[x, y, 1]$: with a flag, as TE-TNP has it (Ashman et al. 2024,
-    appendix F.1); TNP's own are $[x, y]$ and $[x, 0]$."""
+    """What the transformers embed of an observation, $[x, y, 1]$: with a flag, as TE has it for its TNP (appendix
+    F.1); TNP's own are $[x, y]$ and $[x, 0]$."""
     return jnp.concatenate([xc, yc, jnp.ones((xc.shape[0], 1), xc.dtype)], axis=-1)
 
 

@@ -48,6 +48,7 @@ class BNP(AbstractLatentNeuralProcess):
     it with `objectives.bootstrap_nll`, as `fit` does by default.
 
     **Arguments:** those of `CNP`.
+    **Good values:** 4 draws in training, as Lee et al. have it; they predict with 50, `predict` with 16 unless told.
     **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter, at
     every prediction: the state holds the context as it is.
     **Raises:** `ValueError` for a likelihood of classes, counts or shares: a mean and residuals do not make them.

@@ -31,7 +31,7 @@ class ConvCNP(AbstractConditionalNeuralProcess):
 
     Ours where the papers differ from one another: $\log(1 + \rho)$ in the place of $\rho$, and a U-Net of residual
     blocks (depthwise convolution, LayerNorm, MLP: see `UNet`) as CNN. Gordon et al. have a plain CNN and a U-Net, TE
-    eleven layers of 128 channels, KR2 a residual CNN.
+    eleven layers of 128 channels, KR1 (§2.3.2) names a residual CNN.
 
     **The grid** has a fixed spacing and a fixed number of nodes, so that shapes do not depend on values, and lies
     where the context lies (`Grid`); targets play no part, so one state serves any. It stands for an infinite one:

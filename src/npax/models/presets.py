@@ -66,7 +66,11 @@ def canp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) 
 
 
 def anp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> NP:
-    """ANP: width 128, multi-head cross-attention of 8 heads, a layer of self-attention of 4 heads in either path."""
+    """ANP: width 128, multi-head cross-attention of 8 heads, a layer of self-attention of 4 heads in either path.
+
+    Kim et al. have no self-attention in 1-D, two layers of 8 heads for images (there with cross-attention of the Image
+    Transformer's kind), and standard deviations of at least 0.1.
+    """
     cross, rest = jr.split(key)
     return NP(
         dx,
@@ -101,7 +105,11 @@ def rcnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) 
 
 def convcnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> ConvCNP:
     """ConvCNP for coordinates in [-2, 2]: 64 nodes per unit and 14 blocks on five levels for `dx` = 1; 8 nodes per
-    unit and 13 blocks on three levels for `dx` = 2 (and 3: 48 nodes per axis, heavy). 64 channels."""
+    unit and 13 blocks on three levels for `dx` = 2 (and 3: 48 nodes per axis, heavy). 64 channels.
+
+    In two dimensions nodes are coarser than the pixels of images of 64 and more a side, which a `ConvCNP` of its own
+    `spacing` would see.
+    """
     if dx == 1:
         return ConvCNP(dx, dy, spacing=1 / 64, blocks=(1, 1, 2, 2, 2), window=7, likelihood=likelihood, key=key)
     return ConvCNP(dx, dy, spacing=1 / 8, margin=0.5, blocks=(1, 3, 5), window=3, likelihood=likelihood, key=key)
@@ -148,7 +156,7 @@ def te_pt_tnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyAr
 
 
 def tnp_kr_full(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> TNPKR:
-    """TNP-KR: Full: `tnp_kr_sa` with all logits in one array."""
+    """TNP-KR: Full, with the bias of KR2 (KR1's own has none): `tnp_kr_sa` with all logits in one array."""
     return TNPKR(
         dx,
         dy,

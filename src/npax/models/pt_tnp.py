@@ -113,8 +113,10 @@ class PTTNP(AbstractConditionalNeuralProcess):
     r"""Pseudo-token transformer neural process in the style of induced set transformers (PT-TNP; TE §2.3, App. C).
 
     As `LBANP`, but for what follows the reading: the pseudo-tokens do not read one another, the context reads them
-    back. Blocks are those of TNP-D (`TransformerBlock`), which here learn as fast as pre-norm ones. Context and targets
-    share the weights of that:
+    back.
+
+    Ours: blocks are those of TNP-D (`TransformerBlock`), which here learn as fast as pre-norm ones (TE's are pre-norm);
+    context and targets share the weights by which they read the pseudo-tokens, of which TE says nothing:
 
     $$U \leftarrow \mathrm{read}(U, Z_c), \qquad Z_c \leftarrow \mathrm{write}(Z_c, U), \qquad
       Z_t \leftarrow \mathrm{write}(Z_t, U).$$

@@ -56,8 +56,8 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
 
     A fixed number M of learned tokens $U$, at locations $V$ that follow the data (`PseudoLocations`), stands between
     context and targets, in the style of induced set transformers. In each layer the pseudo-tokens read the context
-    and the context and the targets, with the same weights, read the pseudo-tokens. All sets change tokens and
-    locations as in `TETNP`:
+    and the context and the targets, with the same weights (ours: TE says nothing of it), read the pseudo-tokens. All
+    sets change tokens and locations as in `TETNP`:
 
     $$(U, V) \leftarrow \mathrm{read}(U, V \mid Z_c, X_c), \qquad
       (Z_c, X_c) \leftarrow \mathrm{write}(Z_c, X_c \mid U, V), \qquad

@@ -31,7 +31,8 @@ class TNPKR(AbstractTokenStack):
 
     Tokens co-embed observed-status, value (zeros for targets) and, with `locations=True`, location (eq. 2). A stack
     of `KRBlock`s updates context tokens from the context and target tokens from the context; an MLP reads the
-    prediction off each target token. The last block's context update feeds nothing; `condition` does not compute it.
+    prediction off each target token, normalised (ours). The last block's context update feeds nothing; `condition`
+    does not compute it.
 
     **Locations** enter in up to three ways: in the tokens (`locations=True`), as a function of the pair
     (`bias`, eq. 4), as rotary products (`rotary`). Without the first, and with translation-invariant biases, the
@@ -53,7 +54,8 @@ class TNPKR(AbstractTokenStack):
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. `condition` keeps each block's
     keys and values: 2 blocks heads head_size floats per context point (6 KB at the defaults).
 
-    **Good values:** the defaults are KR2's (0.5 M parameters).
+    **Good values:** six blocks and 0.5 M parameters are KR2's; the widths are those of its authors' public
+    configurations. KR2's SA and DKA have a bias, the default here none: see `npax.models.presets`.
     """
 
     embed_observed: Float[Array, "2 size"]

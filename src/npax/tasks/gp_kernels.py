@@ -65,7 +65,8 @@ class Matern32Prior(AbstractKernelPrior):
 
 
 class PeriodicPrior(AbstractKernelPrior):
-    r"""$k(r) = \exp(-2 \sin^2(\pi r / p) / l^2)$ with $l \sim \mathrm{Beta}(3, 7)$ and $p \sim U(0.5, 2)$ (KR2 §4).
+    r"""$k(r) = \exp(-2 \sin^2(\pi r / p) / l^2)$ with $l \sim \mathrm{Beta}(3, 7)$ and $p \sim U(0.5, 2)$ (KR2 §4,
+    which prints no formula).
 
     One coordinate only. The quadrature is a product of `nodes` length scales and `64 nodes` periods, evenly spaced in
     their inverse: a few dozen observations know the frequency to a fraction of a percent, whatever the period.

@@ -83,7 +83,8 @@ class TranslatedImageTask(AbstractTasks):
 
 
 def image_completion(images: ArrayLike) -> ImageTask:
-    """Image completion of KR2: 256 pixels, of which 16 to 128 are seen; coordinates in [-2, 2], values in [-1, 1]."""
+    """Image completion of KR2: 256 pixels, of which 16 to 128 are seen; coordinates in [-2, 2], values in [-1, 1], the
+    scale on which the likelihood depends (no paper gives it; that of the authors' public configurations)."""
     return ImageTask(images, ContextAmongTargets(nc=128, low=16, nt=256))
 
 
