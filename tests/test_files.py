@@ -124,7 +124,9 @@ def gone():
 @pytest.mark.parametrize("ending", [".zarr", ""])
 def test_what_killed_processes_left_goes_and_strangers_stay(ending, gone, tmp_path, monkeypatch):
     monkeypatch.setattr("npax.files._HOST", "here")
-    path, stranger, alive = (tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", "map.partial-1-here-1"))
+    path, stranger, alive = (
+        tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", "map.partial-1-here-1")
+    )
     (tmp_path / f"map.partial-1-here-{gone}{ending}").mkdir()
     (tmp_path / f"map.partial-1-here-{gone}{ending}" / "chunk").write_text("half")
     (tmp_path / f"map.partial-1-here-{os.getpid()}{ending}").write_text("by this number before it was ours")
@@ -138,7 +140,9 @@ def test_what_killed_processes_left_goes_and_strangers_stay(ending, gone, tmp_pa
 
 
 def test_what_other_machines_write_stays_for_a_day(gone, tmp_path):
-    path, new, old = (tmp_path / name for name in ("map.nc", f"map.partial-1-there-{gone}.nc", "map.partial-1-there-1.nc"))
+    path, new, old = (
+        tmp_path / name for name in ("map.nc", f"map.partial-1-there-{gone}.nc", "map.partial-1-there-1.nc")
+    )
     new.touch()
     old.touch()
     os.utime(old, (time.time() - 100_000,) * 2)

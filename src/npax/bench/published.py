@@ -22,13 +22,15 @@ SOURCES: Mapping[str, str] = {
         "values is not told",
     ),
     "kolmogorov": (
-        "TE (translation-equivariant TNPs), Table 2, models of width 32 with 64 pseudo-tokens: minus its log-likelihoods, whose signs the "
-        "copy that was read has lost (a log-likelihood is positive if it is better than another); a simulation of its "
-        "own, whose scale is not told, up to 5,000,000 steps; signs that do not follow are left out"
+        "TE (translation-equivariant TNPs), Table 2, models of width 32 with 64 pseudo-tokens: minus its "
+        "log-likelihoods, whose signs the copy that was read has lost (a log-likelihood is positive if it "
+        "is better than another); a simulation of its own, whose scale is not told, up to 5,000,000 steps; signs that do not "
+        "follow are left out"
     ),
     "environment": (
-        "TE (translation-equivariant TNPs), Table 3, models of width 32 with 128 pseudo-tokens: minus its log-likelihoods; signs that the "
-        "copy that was read has lost and that do not follow are left out. All of 2019; ours are five days of July 2022"
+        "TE (translation-equivariant TNPs), Table 3, models of width 32 with 128 pseudo-tokens: minus its "
+        "log-likelihoods; signs that the copy that was read has lost and that do not "
+        "follow are left out. All of 2019; ours are five days of July 2022"
     ),
     "shift": f"TE (translation-equivariant TNPs), Table 5: {_STEPS}; its TNP, in which blocks of their own update the "
     "targets (as in EQTNP), stands beside TNP-D",
@@ -124,7 +126,7 @@ PUBLISHED: Mapping[str, Mapping[str, float]] = {
     "bimodal": {"te_pt_tnp": 0.67},
     **_by_task(tuple(f"shift-{shift}" for shift in ("0", "0.2", "0.4", "0.6", "0.8", "1")), _TE),
 }
-"""Published NLL: task, then preset. TE's TNP stands beside `tnp_d` (see `SOURCES`), and its TE-TNP beside ours, in which
+"""Published NLL: task, then preset. TE's TNP stands beside `tnp_d` (see `SOURCES`), its TE-TNP beside ours, in which
 one block does what two do there."""
 
 SPEED_SOURCES: Mapping[str, str] = {

@@ -15,7 +15,8 @@ class KRBlock(eqx.Module):
     $$z \leftarrow z + \mathrm{Attn}(\mathrm{LN}_1 z,\ \mathrm{LN}_1 z_c), \qquad
       z \leftarrow z + \mathrm{MLP}(\mathrm{LN}_2 z).$$
 
-    Without the algorithms' dropout. So one method updates either: `memorise` the context once, then `update` the context itself and any targets.
+    Without the algorithms' dropout. So one method updates either: `memorise` the context once, then `update` the
+    context itself and any targets.
 
     **Arguments:** `size`: token width; `attention`: how tokens of that width read; `hidden`: feed-forward width.
     """

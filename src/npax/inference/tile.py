@@ -93,14 +93,14 @@ class Tiled:
 
     Space is bisected along its longest side until a cell holds few observations. A cell answers the targets in it and
     in a margin around it, from `size` observations around its middle (`Neighbours`: most are the nearest, the others
-    lie farther away), in coordinates and units of its own; a translation-equivariant model of a process that forgets loses
-    little by that (compare TE, Theorem 2.2, of models and processes that see no farther than some distance). Cells are small beside what they see, and overlap little: a target far from the middle would miss
-    observations near to it. Where cells overlap, their answers are mixed with weights that fade smoothly to zero at the
-    end of a cell's reach and sum to one, so there are no seams; the variance is that of the mixture. The cells depend
-    on the context alone: a target's prediction does not depend on which other targets are asked for, in this call or in
-    another. In a gap, and beyond the observations, cells are no larger than they are far from them, and beside a track
-    no larger than the part of it that they see; targets farther away than the observations' range belong to the
-    outermost cells.
+    lie farther away), in coordinates and units of its own; a translation-equivariant model of a process that forgets
+    loses little by that (compare TE, Theorem 2.2, of models and processes that see no farther than some distance).
+    Cells are small beside what they see, and overlap little: a target far from the middle would miss observations near
+    to it. Where cells overlap, their answers are mixed with weights that fade smoothly to zero at the end of a cell's
+    reach and sum to one, so there are no seams; the variance is that of the mixture. The cells depend on the context
+    alone: a target's prediction does not depend on which other targets are asked for, in this call or in another. In a
+    gap, and beyond the observations, cells are no larger than they are far from them, and beside a track no larger than
+    the part of it that they see; targets farther away than the observations' range belong to the outermost cells.
 
     No cell sees the whole field. From 16 `size` observations on, a trend surface (`Trend`) is taken off first, cells
     answer what is left, and the surface is put back. (Not where nothing is left: then there would be no scale, and the

@@ -111,8 +111,8 @@ def gridded(
     - `region`: a box to stay within (default: the whole grid). `scaling`: that of the tasks a model was trained on
       (default: means and standard deviations of this region).
     - `crop`, `stride`: nodes of a block, and steps of the grid between them: latitude, longitude, time.
-    - `low`, `high`: fewest and most context points (default: a hundredth of the block, ours, and a third, TE); `nt`: targets
-      (default: all others).
+    - `low`, `high`: fewest and most context points (default: a hundredth of the block, ours, and a third, TE); `nt`:
+      targets (default: all others).
     - `lat`, `lon`, `time`, `elevation`: the names of the coordinates, and of a variable of latitude and longitude;
       an elevation that is not there, or None, leaves out its column.
 
