@@ -24,8 +24,8 @@ SOURCES: Mapping[str, str] = {
     "kolmogorov": (
         "TE (translation-equivariant TNPs), Table 2, models of width 32 with 64 pseudo-tokens: minus its "
         "log-likelihoods, whose signs the copy that was read has lost (a log-likelihood is positive if it "
-        "is better than another); a simulation of its own, whose scale is not told, up to 5,000,000 steps; signs that do not "
-        "follow are left out"
+        "is better than another); a simulation of its own, whose scale is not told, up to 5,000,000 steps; "
+        "signs that do not follow are left out"
     ),
     "environment": (
         "TE (translation-equivariant TNPs), Table 3, models of width 32 with 128 pseudo-tokens: minus its "
