@@ -103,6 +103,24 @@ def test_the_order_of_observations_does_not_matter(rng):
     assert np.array_equal(relative_speeds(x, y, None, groups(2)), relative_speeds(x[order], y[order], None, groups(2)))
 
 
+@pytest.mark.parametrize("system", [LatLon(), Planar()])
+def test_neither_do_the_order_and_the_origin_of_stations_that_report_at_regular_times(system, rng):
+    """Many of their observations are equally near to one another."""
+    stations, times = rng.uniform([-10, 50], [2, 58], (30, 2)), np.arange(10.0)
+    x = np.column_stack([np.repeat(stations, 10, axis=0), np.tile(times, 30)])
+    y = np.sin(x[:, :1] / 2) + np.cos(0.9 * x[:, 1:2]) + np.sin(0.9 * x[:, 2:]) / 2 + rng.normal(0, 0.3, (300, 1))
+
+    def units(x, y):
+        y = (y - y.mean()) / y.std()
+        return np.array(system.adapted(system.positions(x), y).units)
+
+    expected = units(x, y)
+    assert np.ptp(np.log(expected)) > 0.1
+    for _ in range(4):
+        order, moved = rng.permutation(300), [0.0, 0.0, rng.uniform(-1e4, 1e4)]
+        np.testing.assert_allclose(units(x[order] + moved, y[order]), expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_units_are_found_whatever_the_columns_come_in(scale, rng):
     x = rng.uniform(-2, 2, (300, 2))

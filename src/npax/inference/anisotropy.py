@@ -49,6 +49,9 @@ NUGGET = 1e-6
 """The least variance of noise, beside that of the function."""
 STEP = 1 / 16
 """What logarithms are rounded to: a sixteenth does not matter, and rounding errors of the observations shall not."""
+DECIMALS = 9
+"""What coordinates are rounded to where neighbours are looked for. Of stations that report at regular times many are
+equally near, and rounding errors, which change with the order of the rows, shall not choose among them."""
 CONSTANT = 1e-9
 """The range of a column that is constant but for rounding errors."""
 FEWEST = 5
@@ -91,15 +94,15 @@ def relative_speeds(
     for row, columns in zip(member, groups, strict=True):
         row[list(columns)] = 1.0
     rng = np.random.default_rng(0)
-    some = rng.permutation(sorted_rows(points, values, error))[:OF]
+    some = rng.permutation(sorted_rows(_rounded(points), values, error))[:OF]
     points, values = points[some], values[some]
     together = turned(points)
     known = np.zeros_like(values) if error is None else np.minimum(error[some], MOST_ERROR)
     size, centres, weight = _centres(rng, n, len(points), BLOCKS)
 
     def near(logarithms):
-        scaled = together * (np.exp(logarithms) @ member)
-        seen = _blocks(scaled, scaled[centres], size)
+        scaled = together * (np.exp(_in_steps(logarithms)) @ member)
+        seen = _blocks(scaled, centres, size)
         block = turned(points[seen])
         apart = np.stack([squares(block[..., list(columns)]) for columns in groups])
         return apart, values[seen], np.square(known[seen]), weight
@@ -107,7 +110,7 @@ def relative_speeds(
     block = near(np.zeros(len(groups)))
     guess = _likeliest(_likeliest_anywhere(_thinned(block), len(groups)), block)
     guess, block = _settled(guess, block, near)
-    logarithms = np.round(_apart(guess) * _probability(guess, block) / STEP) * STEP
+    logarithms = _in_steps(_apart(guess) * _probability(guess, block))
     return np.where(member.any(axis=0), np.exp(logarithms - logarithms.max()) @ member, 1.0)
 
 
@@ -175,9 +178,9 @@ class Blocks(NamedTuple):
     def of(cls, points: np.ndarray, values: np.ndarray) -> "Blocks":
         """The same whatever the order of `points [n d]` and `values [n dy]`."""
         n, rng = len(points), np.random.default_rng(0)
-        some = rng.permutation(sorted_rows(points, values))[:OF]
+        some = rng.permutation(sorted_rows(_rounded(points), values))[:OF]
         size, centres, weight = _centres(rng, n, len(some), FEW_BLOCKS)
-        return cls(some[_blocks(points[some], points[some[centres]], size)], weight)
+        return cls(some[_blocks(points[some], centres, size)], weight)
 
 
 def fitted(
@@ -258,16 +261,24 @@ def _probability(unlike, block):
 
 
 def _blocks(points, centres, size):
-    """Indices `[blocks size]` of the nearest around each centre, and of every fourth, every sixteenth of more of them:
+    """Indices `[blocks size]` of the nearest around the points `centres`, and of every fourth, every sixteenth of more of them:
     beside noise the nearest alone say little."""
-    tree = KDTree(points)
-    parts = np.array_split(centres, len(EVERY))
+    points = _rounded(points)
+    tree, parts = KDTree(points), np.array_split(points[centres], len(EVERY))
     return np.concatenate([_every(tree, part, size, every) for part, every in zip(parts, EVERY, strict=True)])
 
 
 def _every(tree, centres, size, every):
     reach = min(size * every, tree.n)
     return tree.query(centres, reach)[1].reshape(len(centres), reach)[:, np.linspace(0, reach - 1, size).astype(int)]
+
+
+def _rounded(points):
+    return np.round(points - points.min(axis=0), DECIMALS)
+
+
+def _in_steps(logarithms):
+    return np.round(logarithms / STEP) * STEP
 
 
 def _apart(guess):
