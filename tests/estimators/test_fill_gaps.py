@@ -192,6 +192,20 @@ def test_a_picture_is_a_map_wherever_one_is_found(coordinates, dims, attrs, pict
     assert picture_dims(field) == picture
 
 
+def test_the_dimensions_of_curved_longitudes_and_latitudes_are_those_of_a_picture(field, model):
+    curved = {
+        name: (("j", "i"), grid) for name, grid in zip(("lon", "lat"), np.meshgrid(range(9), range(8)), strict=True)
+    }
+    members = xr.DataArray(np.zeros((8, 9, 3)), dims=("j", "i", "member"), name="sst")
+    assert picture_dims(members.assign_coords(curved)) == ("j", "i")
+    assert picture_dims(members.assign_coords(curved).transpose("i", "member", "j")) == ("i", "j")
+    assert picture_dims(members.assign_coords(lon=curved["lon"])) == ("i", "member")
+    stack = field.rename(time="member", lat="j", lon="i").drop_vars(("member", "j", "i"))
+    with pytest.warns(UserWarning, match="Which dimensions of 'sst' .* taken are 'j' and 'i', .* named by `dims`"):
+        guessed = npax.fill_gaps(stack, model=model)
+    assert np.array_equal(npax.fill_gaps(stack, dims=("j", "i"), model=model).sst_mean, guessed.sst_mean, True)
+
+
 def test_a_map_is_filled_the_same_whichever_side_comes_first(field, model):
     for given in (field, field[0]):
         turned = given.transpose(..., "lon", "lat")

@@ -71,7 +71,8 @@ def fill_gaps(
       spaced grid. Chunked by dask it is filled lazily, a picture at a time, under any scheduler. Several variables take
       a call each; `xarray.merge` joins them.
     - `dims`: the two dimensions of a picture, down and across; default: those of a map (latitude and longitude, or y
-      and x, by their names, units, standard names or axes), or else both, or of more the last two that are not of time.
+      and x, by their names, units, standard names or axes, or those along which two-dimensional longitudes and
+      latitudes lie), or else all that are not of time; of more than two of these the last, with a warning.
     - `model`: the name of a pretrained model of pictures, the path of a saved one, or the model.
     - `include_noise`: standard deviation of a new observation, or of the noiseless field.
     - `quantiles`: probabilities, such as `[0.025, 0.975]` for the ends of 95 % intervals, called `<y>_q0.025` and
@@ -109,6 +110,8 @@ def fill_gaps(
     xr = xarray()
     given = field
     field, name = _chosen(field, y)
+    if dims is None:
+        _warn_of_other_dims(field)
     dims = list(picture_dims(field) if dims is None else dims)
     if len(field.dims) < 2:
         raise ValueError(
@@ -241,16 +244,34 @@ def picture_dims(field: xr.DataArray) -> tuple[Hashable, ...]:
     mapped = _map_dims(field)
     if mapped or len(field.dims) == 2:
         return mapped or field.dims
-    return tuple(dim for dim in field.dims if not _of_time(field, dim))[-2:]
+    return _not_of_time(field)[-2:]
+
+
+def _not_of_time(field):
+    return tuple(dim for dim in field.dims if not _of_time(field, dim))
+
+
+def _warn_of_other_dims(field):
+    """Warns where nothing says which dimensions are those of a picture."""
+    others = _not_of_time(field)
+    if len(others) > 2 and not _map_dims(field):
+        warn(
+            f"Which dimensions of {field.name!r} are those of a picture is not told by their names: taken are "
+            f"{others[-2]!r} and {others[-1]!r}, the last of {', '.join(map(repr, others))}. Others are named by `dims`."
+        )
 
 
 def _map_dims(field):
-    """The dimensions of latitude and longitude, or of y and x, where there is one of each."""
+    """The dimensions of latitude and longitude, or of y and x, where there is one of each, or those of a longitude and
+    a latitude of two dimensions."""
     is_x, is_y = (functools.partial(is_called, words=words) for words in (ACROSS, DOWN))
     for kinds in ((is_longitude, is_latitude), (is_x, is_y)):
         east, north = ([dim for dim in field.dims if is_kind(field.coords[dim])] for is_kind in kinds)
         if len(east) == len(north) == 1 and east != north:
             return north[0], east[0]
+    curved = [c for c in field.coords.values() if c.ndim == 2 and (is_longitude(c) or is_latitude(c))]
+    if len(curved) == 2 and set(curved[0].dims) == set(curved[1].dims):
+        return tuple(dim for dim in field.dims if dim in curved[0].dims)
     return ()
 
 
