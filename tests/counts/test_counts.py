@@ -101,6 +101,22 @@ def test_overdispersion_is_what_counts_vary_beyond_chance(counts, rng):
     assert isinstance(counts, Poisson) or counts.overdispersion(single, np.ones(9), np.zeros(9), np.zeros(9)) == 0
 
 
+def test_overdispersion_of_small_exposures_is_as_large(counts, rng):
+    """Single trials of shares show none of it, and pairs half."""
+    n, noise = 100_000, 0.5
+    y = counts.draw(rng, np.full(n, 2.0), counts.rate(-0.5 - counts.curved * noise**2 / 2 + noise * rng.normal(size=n)))
+    assert np.isclose(counts.overdispersion(y, np.full(n, 2.0), np.full(n, -0.5), np.zeros(n)), noise**2, atol=0.04)
+
+
+def test_what_counts_of_a_place_share_is_told_from_what_each_has(counts, rng):
+    n, shared, own, exposure = 20_000, 0.4, 0.3, np.full((20_000, 3), 5.0)
+    levels = shared * rng.normal(size=(n, 1)) + own * rng.normal(size=(n, 3)) - counts.curved * (shared**2 + own**2) / 2
+    y = counts.draw(rng, exposure, counts.rate(levels))
+    given = (a.ravel() for a in (y, exposure, np.zeros((n, 3)), np.zeros((n, 3))))
+    found = counts.shared_overdispersion(*given, list(np.arange(3 * n).reshape(n, 3)))
+    assert np.isclose(found, shared**2, atol=0.035)
+
+
 def test_nothing_overflows(counts):
     mean, std = np.array([-1e6, 1e6, 0.0]), np.array([1.0, 1.0, 1e3])
     value, error = counts.linearised(np.ones(3), np.ones(3), mean, std)

@@ -91,6 +91,19 @@ def test_all_places_are_one_region_without_names(stations, cells, reg):
     assert not whole.sizes and np.allclose(whole.temp_mean, mean) and np.allclose(whole.salt_std, found.salt_std)
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.DroppedRows")
+def test_averages_of_variables_with_different_gaps_are_each_from_where_they_are_known(stations, cells):
+    rows = cells.to_dataframe().reset_index()
+    stations = stations.copy()
+    stations.loc[stations.index[:9], "temp"] = np.nan
+    for target in (rows, cells):
+        both, *alone = (average(stations, target, y=y, by="basin") for y in (["temp", "salt"], "temp", "salt"))
+        for name, each in zip(("temp", "salt"), alone, strict=True):
+            for kind in ("mean", "std"):
+                assert np.array_equal(both[f"{name}_{kind}"], each[f"{name}_{kind}"])
+    assert both.salt_mean.attrs == alone[1].salt_mean.attrs
+
+
 def test_regions_may_have_several_names(stations, cells):
     rows = cells.to_dataframe().reset_index().assign(east=lambda t: t.lon > 0)
     found = average(stations, rows, by=["basin", "east"])
@@ -208,8 +221,9 @@ def test_a_meridian_that_is_there_twice_counts_once(rng):
     lon, lat = rng.uniform(0, 360, 40), rng.uniform(-60, 60, 40)
     table = pd.DataFrame({"lon": lon, "lat": lat, "temp": np.cos(np.deg2rad(lon))})
     open_, closed = ({"lon": np.arange(0.0, end, 30), "lat": np.arange(-60.0, 61, 30)} for end in (360, 361))
-    found = [average(table, grid) for grid in (open_, closed)]
-    assert np.allclose(found[0].temp_mean, found[1].temp_mean)
+    westward = {**closed, "lon": closed["lon"][::-1]}
+    found = [average(table, grid) for grid in (open_, closed, westward)]
+    assert np.allclose(found[0].temp_mean, [each.temp_mean for each in found[1:]])
     assert not average(table, closed, by="lon").temp_mean.isnull().any()
 
 

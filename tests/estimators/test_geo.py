@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import untrained
 import xarray as xr
 
 import npax
 from npax.estimators import Extrapolation, PlanarDegrees
+from npax.estimators.dates import in_days
 
 LON, LAT = np.linspace(-5, 5, 7), np.linspace(40, 48, 5)
 
@@ -265,6 +267,52 @@ def test_several_variables(points, table, small):
     assert "salt_mean" in interpolate(table, table, small, y="salt")
 
 
+@pytest.mark.filterwarnings("ignore::npax.estimators.DroppedRows")
+def test_variables_of_different_gaps_are_each_predicted_from_where_they_are_known(points, table, small, tmp_path):
+    gaps = {"temp": slice(0, 12), "salt": slice(20, 28)}
+    for name, rows in gaps.items():
+        table.loc[table.index[rows], name] = np.nan
+        points[name] = points[name].where((np.arange(40) < rows.start) | (np.arange(40) >= rows.stop))
+    grid = {"lat": LAT, "lon": LON}
+    for observations, target in ((points, grid), (table, table[["lon", "lat"]])):
+        both, *alone = (interpolate(observations, target, small, y=y) for y in (["temp", "salt"], "temp", "salt"))
+        assert list(both)[-4:] == ["temp_mean", "temp_std", "salt_mean", "salt_std"]
+        for name, each in zip(gaps, alone, strict=True):
+            assert np.array_equal(both[f"{name}_mean"], each[f"{name}_mean"])
+            assert np.array_equal(both[f"{name}_std"], each[f"{name}_std"])
+        assert both.attrs.get("strategy") == alone[0].attrs.get("strategy")
+    with pytest.raises(ValueError, match="`store` takes columns `y` of the same gaps"):
+        interpolate(points, grid, small, y=["temp", "salt"], store=tmp_path / "map.zarr")
+    two = untrained.cnp(3, 2)
+    with pytest.warns(
+        UserWarning, match="20 of 40 rows of `y` .* 20 known values .* each by itself, by a model of one"
+    ):
+        interpolate(table, table, two, y=["temp", "salt"])
+
+
+def test_units_that_are_not_those_of_the_target_are_told(points, table, small):
+    elevation = np.linspace(0, 900, 40)
+    points = points.assign_coords(elevation=("obs", elevation, {"units": "m"}))
+    points["lon"].attrs = {"units": "degrees_east"}
+    lon, lat = xr.DataArray(LON, dims="lon", attrs={"units": "degree_E"}), xr.DataArray(LAT, dims="lat")
+    target = {"lat": lat, "lon": lon, "elevation": ("lat", np.linspace(0, 0.9, 5), {"units": "km"})}
+    with pytest.warns(UserWarning, match="'elevation' is in 'm' in `observations` and in 'km' in `target`") as told:
+        interpolate(points, xr.Dataset(coords=target), small, covariates="elevation")
+    assert not any("'lon'" in str(each.message) for each in told)
+    target["elevation"] = ("lat", np.linspace(0, 900, 5), {"units": "metres"})
+    interpolate(points, xr.Dataset(coords=target), small, covariates="elevation")
+
+
+@pytest.mark.parametrize("argument", ["x", "y", "covariates"])
+def test_values_in_the_place_of_names_are_told(argument, points, table, tiny):
+    for given in (points["temp"], [points["temp"]], table["temp"], table["temp"].to_numpy()):
+        options = {"x": ["lon", "lat"], "y": "temp", argument: given}
+        with pytest.raises(TypeError, match=f"`{argument}` takes names here: add the values to `observations`"):
+            inspect.unwrap(npax.interpolate)(table, table, **options, model=tiny)
+    names = table.columns[:2], table.columns[:2].to_numpy(), pd.Series(["lon", "lat"])
+    assert all("temp_mean" in inspect.unwrap(npax.interpolate)(table, table, x, "temp", model=tiny) for x in names)
+
+
 @pytest.mark.parametrize(("x", "y", "z"), [("lon", "temp", "salt"), (0, 1, 2)])
 def test_one_name_is_a_list_of_one(table, tiny, x, y, z):
     table = pd.DataFrame({x: table["lon"], y: table["temp"], z: table["salt"]})
@@ -346,6 +394,11 @@ def test_what_has_neither_a_place_nor_a_value_is_left_out(table, tiny):
 
 
 HOURS = np.timedelta64(6, "h")
+
+
+def test_parts_of_seconds_are_parts_of_days_from_a_start_between_seconds():
+    times = np.array(["2020-01-01T00:00:00.75", "2020-01-02T00:00:01.25", "1969-12-31T23:59:59.5"], "M8[ms]")
+    assert np.allclose(in_days(times, times[0]), (times - times[0]) / np.timedelta64(1, "D"), rtol=1e-12, atol=1e-9)
 
 
 def test_dates_are_days_where_units_do_not_matter(table, small, tmp_path):
@@ -587,6 +640,8 @@ def test_dates_beside_numbers_are_refused(table, tiny):
         ((5, 15), (47, 55), None),  # a degree of longitude shrinks by 16 %
         ((100, 140), (-11, 20), None),
         ((0, 1000), (0, 80), None),  # no degrees
+        ((-10, 359), (50, 58), "in two ranges"),
+        ((-200, 170), (0, 20), None),  # a track that goes round
         ((0, 10), (0, 100), None),
     ],
 )

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.optimize import check_grad
+from scipy.special import expit
 
 from npax.inference import Exact, LatLon, Planar, Tiled, anisotropy
 from npax.inference.anisotropy import relative_speeds
@@ -56,6 +57,16 @@ def test_the_likelihood_is_that_of_the_differences(rng):
         return anisotropy._loss(np.array([speed, np.log(noise)]), squares, y, np.zeros_like(y), 1.0)[0]
 
     assert found(1.0) - found(-0.5) == pytest.approx(expected(1.0) - expected(-0.5))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_further_length_scales_that_gain_nothing_are_as_likely_as_they_cost(number, rng):
+    """Of coordinates that are copies of each other."""
+    x, y = rng.normal(size=(3, 12, 1)), rng.normal(size=(3, 12, 1))
+    block = np.stack([anisotropy.squares(x)] * number), y, np.zeros_like(y), 1.0
+    unlike = anisotropy._likeliest(np.append(np.zeros(number), np.log(0.3)), block)
+    found = anisotropy._probability(unlike, block)
+    assert found == pytest.approx(expit(-anisotropy.COST * (number - 1)), rel=0.02)
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -98,6 +98,23 @@ def test_slopes_that_are_not_known_are_shared_by_all(gp, seen, rng):
     assert (np.diag(found) > np.diag(without)).all()
 
 
+def test_one_place_beside_many_covariates_has_the_predicted_variance(gp, seen, rng):
+    """What the field has of it is wider by what slopes took of the degrees of freedom."""
+    x, y = seen
+    z, at, of_z = rng.normal(size=(12, 5)), np.linspace(-2, 2, 7)[:, None], rng.normal(size=(7, 5))
+    drift = Drift(Planar(), x, z, y)
+    assert drift.widened > 1.1
+    predictor = WithDrift(Exact(gp, x, y - drift(z)), drift, Columns([0], [1, 2, 3, 4, 5]))
+    table = np.concatenate([at, of_z], axis=1)
+    prediction, field = predictor(table), predictor.field(at)
+    unknown = np.square(drift.doubt(at, of_z)).sum(axis=1) * np.square(drift.unit)
+    assert np.allclose(prediction.function_variance, np.square(drift.widened) * field.function_variance + unknown)
+    assert np.allclose(prediction.variance, np.square(drift.widened) * field.variance + unknown)
+    found = average_covariance(predictor, table, np.eye(7), prediction)[..., 0]
+    assert np.allclose(np.diag(found), prediction.function_variance[:, 0])
+    assert np.allclose(np.diag(covariance(predictor, table, prediction, include_noise=False)[..., 0]), np.diag(found))
+
+
 def test_of_regions_without_weight_nothing_varies(gp, seen):
     x = np.linspace(-2, 2, 9)[:, None]
     predictor = Exact(gp, *seen)

@@ -118,6 +118,13 @@ def test_small_counts_are_pooled_where_they_are_near(rng):
     assert large.pooled(Binomial(), Planar(), Columns([0, 1], [2])) is large
 
 
+def test_sums_are_at_their_means_by_exposure(rng):
+    x, exposure = rng.uniform(size=(200, 3)), rng.uniform(0.2, 5.0, 200)
+    table = Counted(x, rng.poisson(0.2 * exposure).astype(float), exposure)
+    found = table.pooled(Poisson(), Planar(), Columns([0, 1], [2]))
+    assert len(found.y) < 150 and np.allclose(found.exposure @ found.x, exposure @ x)
+
+
 @pytest.mark.parametrize(
     ("n", "rate", "number"),
     [(300, 0.5, (120, 250)), (300, 3.0, (300, 300)), (4000, 0.1, (125, 250)), (4000, 0.6, (600, 1200))],
@@ -154,6 +161,14 @@ def test_an_outbreak_is_not_summed_with_the_weeks_around_it():
     inside = (found.x[:, 0] >= 120) & (found.x[:, 0] <= 124)
     assert (found.exposure[inside] == 1).sum() >= 3 and (found.exposure == 1).sum() <= 5
     assert found.y[found.exposure == 1].min() >= 30
+
+
+@pytest.mark.parametrize(("seen", "alone"), [(7.0, 0), (8.0, 3)])
+def test_weeks_of_eight_cases_stay_by_themselves(seen, alone):
+    weeks, y = np.arange(260.0)[:, None], np.zeros(260)
+    y[::4], y[120:125] = 1.0, seen
+    found = Counted(weeks, y, np.ones(260)).pooled(Poisson(), Planar(), Columns([0], []))
+    assert (found.exposure == 1).sum() == alone
 
 
 def test_an_outbreak_among_very_rare_cases_is_cut_where_it_is():

@@ -175,3 +175,28 @@ def test_many_slopes_are_known_about_as_well_as_they_can_be(rng):
     errors = np.sqrt(np.diag(np.linalg.inv(design.T @ np.linalg.solve(covariance, design))))[1:]
     assert 0.7 < np.sqrt(np.mean(drift.coef_std**2) / np.mean(errors**2)) < 1.4
     assert np.sqrt(np.mean((drift.coef - 0.5) ** 2)) < 1.4 * np.sqrt(np.mean(errors**2))
+
+
+def test_what_many_slopes_leave_varies_as_much_as_the_field_once_it_is_widened(rng):
+    """Of noise beside twenty covariates that say nothing of it."""
+    x, z, y = rng.uniform(-2, 2, (60, 2)), rng.normal(size=(60, 20)), rng.normal(size=(60, 8))
+    drift = Drift(Planar(isotropic=True), x, z, y)
+    left = (y - drift(z)).var(axis=0, ddof=1)
+    own = y.var(axis=0, ddof=1).mean()
+    assert left.mean() < 0.75 * own and np.mean(left * np.square(drift.widened)) == pytest.approx(own, rel=0.15)
+
+
+def test_slopes_of_which_nothing_is_told_move_values_by_no_more_than_these_vary(rng):
+    """Of twenty, by eight observations."""
+    x, z, y = rng.uniform(-2, 2, (8, 2)), rng.normal(size=(8, 20)), rng.normal(size=(8, 1))
+    drift = Drift(Planar(isotropic=True), x, z, y)
+    assert 0.6 < np.square(drift.coef_std * z.std(axis=0)).sum() / y.var() < 1.0
+
+
+def test_by_what_covariates_differ_from_the_expected_is_told_by_the_noise_beside_known_errors(rng):
+    """Of all covariates of an observation alike, by the weights that it has in kriging."""
+    x, z, y = rng.uniform(-2, 2, (40, 2)), rng.normal(size=(40, 2)), rng.normal(size=(40, 1))
+    drift = Drift(Planar(isotropic=True), x, z, y, rng.uniform(0.1, 2.0, (40, 1)))
+    expected = drift.each[0].expected
+    noise = (drift.of_z(z) - expected(x)) / expected.weights
+    assert np.allclose(noise[:, 0], noise[:, 1]) and noise.min() > 0

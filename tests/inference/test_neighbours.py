@@ -114,3 +114,10 @@ def test_in_a_gap_neither_does_it(rng):
     places = rng.uniform(-0.3, 0.3, (20, 2))
     seen, again = Spread(KDTree(points), 64)(places), order[Spread(KDTree(points[order]), 64)(places)]
     assert np.array_equal(np.sort(seen, axis=1), np.sort(again, axis=1))
+
+
+def test_of_many_columns_the_nearest_are_seen_though_even_they_are_far_away(rng):
+    points, places = rng.uniform(size=(2000, 6)), rng.uniform(0.2, 0.8, (20, 6))
+    neighbours = Neighbours(points, 32)
+    nearest = KDTree(points).query(places, neighbours.near)[1]
+    assert all(np.isin(near, seen).all() for near, seen in zip(nearest, neighbours(places), strict=True))

@@ -105,6 +105,13 @@ def test_as_many_as_noise_allows(rng):
     assert how_many(rng.normal(size=(1000, 2)), np.zeros((1000, 1))) == (1, None)
 
 
+def test_a_walk_is_averaged_while_little_of_it_is_lost_beside_the_noise_of_means(rng):
+    """Of k steps half the variance is k q / 2, and the noise of their mean has s² / k: a tenth is near k² = s²/5q."""
+    walk = np.cumsum(0.001**0.5 * rng.normal(size=(4000, 1)), axis=0)
+    y = walk + 0.2 * rng.normal(size=walk.shape)
+    assert how_many(np.arange(4000.0)[:, None], (y - y.mean()) / y.std())[0] in (2, 4)
+
+
 @pytest.mark.parametrize(("kernel", "least", "most"), [(gaussian, 8, 64), (matern32, 1, 2)])
 def test_smooth_functions_are_averaged_as_far_as_they_are_not_bent(kernel, least, most, rng):
     """A rough one of the same length, the negative control, loses more by it."""

@@ -145,6 +145,16 @@ def test_no_seams(gp, rng, monkeypatch):
     assert largest_step() > 5 * smooth
 
 
+def test_shares_of_cells_end_without_bends():
+    """All inside, half on the face, nothing beyond the overlap, and no jump of the slope anywhere."""
+    at = np.linspace(-2, 2, 4001)
+    share = cells.weight(np.zeros(1), np.ones(1), at[:, None])
+    inner, outer = 1 - 2 * cells.OVERLAP, 1 + 2 * cells.OVERLAP
+    assert np.allclose(share[np.abs(at) < inner], 1) and np.allclose(share[np.abs(at) > outer], 0)
+    assert np.allclose(np.interp([-1, 1], at, share), 0.5)
+    assert np.abs(np.diff(share, 2)).max() < 10 / (outer - inner) ** 2 * (at[1] - at[0]) ** 2
+
+
 def test_close_to_the_exact_gp_with_a_sixth_of_the_context(gp, rng):
     """A short length scale in the whole becomes a longer one in a tile, so this GP's own scale is set per tile."""
     x = rng.uniform(-2, 2, (600, 2))

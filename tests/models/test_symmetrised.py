@@ -6,9 +6,11 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pytest
+import untrained
 from laws import MODELS, close, draw_data, moments
 
 import npax
+from npax.likelihoods import marginals
 from npax.models import View, turned
 
 
@@ -81,6 +83,19 @@ def test_each_view_counts_as_much_as_every_other(getkey):
     assert np.allclose(found[0], (means * precisions).mean(axis=0) / precision, atol=1e-5)
     assert np.allclose(found[1], 1 / precision, rtol=1e-4)
     assert not np.allclose(means[0], means[1], atol=1e-3), "the control"
+
+
+def test_the_noise_is_the_geometric_mean_of_that_of_the_views(rng):
+    plain, views = untrained.cnp(2), turned(2)
+    xc, yc, xt = (jnp.float32(rng.normal(size=(7, columns))) for columns in (2, 1, 2))
+
+    def noise(model, turn, sign):
+        return np.asarray(marginals(model(xc @ turn, sign * yc, xt @ turn)).noise)
+
+    each = np.stack([noise(plain, np.float32(view.turn), np.float32(view.sign)) for view in views])
+    found = noise(npax.Symmetrised(plain, views), np.eye(2, dtype=np.float32), np.float32(1))
+    assert np.allclose(found, np.exp(np.log(each).mean(axis=0)), rtol=1e-5)
+    assert not np.allclose(found, each.mean(axis=0), rtol=1e-3), "the control"
 
 
 @pytest.mark.parametrize(

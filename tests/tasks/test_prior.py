@@ -1,5 +1,7 @@
 """The pretraining prior against an exact Gaussian process in float64."""
 
+import sys
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -426,6 +428,24 @@ def test_squares_of_values_grow_by_those_of_their_errors(with_errors, rng):
     assert own.sum() > 200
     of_others = np.mean([slope(rng.permuted(square_error, axis=1)) for _ in range(50)])
     assert 0.8 < slope(square_error) < 1.25 and abs(of_others) < 0.1
+
+
+def test_known_errors_are_divided_by_what_values_are_divided_by(monkeypatch):
+    """By the scale of the prior's task, and by that of its form."""
+
+    @jax.jit
+    def sample(scale):
+        monkeypatch.setattr(sys.modules["npax.tasks.prior"], "_spread", lambda *_: (0.0, scale))
+        return AsPrior(GPPrior(6, 3, low=6, errors=1.0)).sample(jr.key(0))
+
+    with jax.numpy_dtype_promotion("standard"):
+        one, half = (sample(np.float32(scale)) for scale in (1.0, 2.0))
+    assert np.all(one.task.error_c > 0)
+    for name in ("yc", "yt", "error_c"):
+        assert np.allclose(4 * getattr(half.task, name), getattr(one.task, name), rtol=1e-5)
+    assert np.allclose(4 * half.mean, one.mean, rtol=1e-5)
+    for name in ("variance", "noise"):
+        assert np.allclose(16 * getattr(half, name), getattr(one, name), rtol=1e-5)
 
 
 def test_draws_by_themselves_are_compiled_once(compilations, getkey):

@@ -124,6 +124,10 @@ def test_arrays_of_numpy_are_tasks(rng):
     assert set(seen(batch)[1].ravel()) <= set(y.ravel())
     with pytest.raises(ValueError, match=r"\[sets n\], got \(3, 9, 2\), \(3, 8, 1\) and \(3, 9\)"):
         StationTask(x, y[:, :8], np.ones((3, 9), bool), high=5)
+    y[1, 2] = np.nan
+    with pytest.raises(ValueError, match="`y` has NaN or infinity in 1 of 27 observations that are `valid`"):
+        StationTask(x, y, np.ones((3, 9), bool), high=5)
+    assert len(StationTask(x, y, np.isfinite(y[..., 0]), high=5)) == 3
 
 
 @pytest.mark.parametrize("size", [2, 5, 9])
@@ -176,6 +180,17 @@ def test_the_bounds_of_cells_are_no_observations(folder):
     grid.to_netcdf(folder / "c.nc")
     again = from_directory(folder, x=["east", "north"], y="lead", low=2, high=4)
     assert np.array_equal(again.valid, tasks.valid) and np.array_equal(again.y, tasks.y)
+
+
+def test_rows_with_some_of_the_columns_are_told(folder):
+    table = pd.read_csv(folder / "a.csv").assign(zinc=1.0)
+    table.loc[3:6, "zinc"], table.loc[1, "lead"] = np.nan, 3.0
+    for file in folder.iterdir():
+        file.unlink()
+    table.to_csv(folder / "a.csv")
+    with pytest.warns(UserWarning, match="4 of 12 rows hold some of lead, zinc and not all: they are left out"):
+        tasks = from_directory(folder, x=["east", "north"], y=["lead", "zinc"])
+    assert tasks.valid.sum() == 8
 
 
 def test_endings_in_capitals_are_endings(folder):

@@ -105,25 +105,36 @@ def average(
     found, number = _regions(parts[there])
     if weights is not None:
         _check_weights(counted, number, found.index, weights)
-    fitted = given.fit(finetune, gaps)
-    mean, std = (np.empty((len(found), len(names.ys))) for _ in range(2))
+    strategies: dict[Hashable, str] = {}
+    for part in given.parts():
+        fitted = part.fit(finetune, gaps)
+        moments = _moments(fitted, cells, number, counted, len(part.names.ys))
+        found = summary.beside(found, part.names.ys, summary.of_averages(*moments))
+        strategies |= dict.fromkeys(part.names.ys, of_levels(fitted).strategy_)
+    if given.grid is None:
+        one = len({*strategies.values()}) == 1
+        found.attrs |= {"strategy": strategies[names.ys[0]] if one else strategies, **left_out}
+        return found
+    gridded = found.to_xarray()
+    gridded = (gridded if by else gridded.isel(index=0, drop=True)).assign_attrs(left_out)
+    attributes: dict[Hashable, Any] = {}
+    for y, strategy in strategies.items():
+        attributes |= dict(summary.variables([y], given.attributes, strategy=strategy))
+    attributes |= {n: held[n].attrs for n in by}
+    for name, own in attributes.items():
+        gridded[name].attrs = own
+    return gridded
+
+
+def _moments(fitted, cells, number, counted, ys):
+    """Means and standard deviations of the averages over regions, `[regions ys]` each."""
+    mean, std = (np.empty((number.max() + 1, ys)) for _ in range(2))
     for some in _batches(np.bincount(number)):
         inside = np.isin(number, some)
         shares = (number[inside] == some[:, None]) * counted[inside]
         moments = fitted.predict_average(cells[inside], shares, return_std=True)
         mean[some], std[some] = (np.reshape(a, (len(some), -1)) for a in moments)
-    found = summary.beside(found, names.ys, summary.of_averages(mean, std))
-    strategy = of_levels(fitted).strategy_
-    if given.grid is None:
-        found.attrs |= {"strategy": strategy, **left_out}
-        return found
-    gridded = found.to_xarray()
-    gridded = (gridded if by else gridded.isel(index=0, drop=True)).assign_attrs(left_out)
-    attributes = dict(summary.variables(names.ys, given.attributes, strategy=strategy))
-    attributes |= {n: held[n].attrs for n in by}
-    for name, own in attributes.items():
-        gridded[name].attrs = own
-    return gridded
+    return mean, std
 
 
 def _names(names, argument):

@@ -31,10 +31,19 @@ from .grid import Grid, require
 from .known_errors import refuse_no_errors
 from .lognormal import LOG, LogNormalRegressor
 from .missing import refuse_missing
+from .options import model_of
 from .sklearn import NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
+from .units import warn_of_other_units
 
 Fitted = NeuralProcessRegressor | CountRegressor | LogNormalRegressor
+
+
+OF_FUNCTIONS = (
+    *("x", "y", "covariates", "error", "counts", "exposure", "lognormal", "coords", "include_noise", "quantiles"),
+    *("above", "finetune", "gaps", "store", "by", "weights"),
+)
+"""Arguments of `interpolate` or `average` that are no options of the estimator."""
 
 
 class Names(NamedTuple):
@@ -58,6 +67,12 @@ class Names(NamedTuple):
             raise TypeError(
                 "`exposure` is one name here: add exposures to `observations`, and give their column's name."
             )
+        for argument, given in (("x", x), ("y", y), ("covariates", covariates)):
+            if _are_values(given):
+                where = "`observations`" if argument == "y" else "`observations` and `target`"
+                raise TypeError(
+                    f"`{argument}` takes names here: add the values to {where}, and give what they are called."
+                )
         x = listed(x)
         ys = _names_of_values(y, observations, x)
         errors, covariates = ([] if names is None else listed(names) for names in (error, covariates))
@@ -82,6 +97,7 @@ class ByName(NamedTuple):
     log-normal, or None.
 
     `regressor`: not fitted yet; `wanted [m d]`: the places to predict at where they are in a table, `grid`: on a grid.
+    `told`: whether somebody wants to hear of missing values, as nobody does of the gaps of a grid.
     """
 
     names: Names
@@ -94,6 +110,7 @@ class ByName(NamedTuple):
     attributes: Mapping[Hashable, Mapping[str, Any]]
     wanted: np.ndarray | None
     grid: Grid | None
+    told: bool
 
     @classmethod
     def of(
@@ -134,7 +151,8 @@ class ByName(NamedTuple):
             if is_table(there):
                 refuse_twice(there, [name for name in columns if name in there.columns], where)
         table, places_asked = in_utc(table, places_asked, dated)
-        refuse_other_kinds_of_time(dated, table, _of_target(places_asked))
+        refuse_other_kinds_of_time(dated, table, _named(places_asked))
+        warn_of_other_units(columns, _named(observations), _named(target))
         starts = [start_of(table[name]) if name in dated else None for name in columns]
         grid = None if is_table(target) else Grid.of(target, columns, starts)
         table = _with_days(table, columns, starts)
@@ -146,8 +164,9 @@ class ByName(NamedTuple):
             values[:, 0] = where_asked(values[:, 0], of_each)
             refuse_impossible(counts, values[:, 0], of_each)
         there = np.isfinite(places).all(axis=1) | np.isfinite(values).any(axis=1)  # of swaths, what has a place
-        if not is_table(observations) and reg.on_missing == "drop":
-            there &= ~np.isnan(values).all(axis=1)  # the gaps of a grid, of which nobody wants to hear
+        told = is_table(observations) or reg.on_missing == "raise"
+        if not told:
+            there &= ~np.isnan(values).all(axis=1)
         places, values = places[there], values[there]
         known = numbers_of(table, names.errors, "observations")[there] if names.errors else None
         if known is not None:
@@ -168,7 +187,26 @@ class ByName(NamedTuple):
             attributes = {
                 name: {"long_name": f"the rate of {attributes.get(name, {}).get('long_name', name)}"} for name in ys
             }
-        return cls(names, link, reg, places, values, known, of_each[there], attributes, wanted, grid)
+        return cls(names, link, reg, places, values, known, of_each[there], attributes, wanted, grid, told)
+
+    def parts(self) -> list[ByName]:
+        """All of `ys` together; or one by one, each with the places where it is known, if these differ and the model
+        predicts one column."""
+        missing = ~np.isfinite(self.values)
+        together = (missing == missing[:, :1]).all()
+        if together or model_of(self.regressor.model, self.regressor.normalize).likelihood.dy > 1:
+            return [self]
+        return [self._only(i) for i in range(len(self.names.ys))]
+
+    def _only(self, i):
+        there = np.ones(len(self.values), bool) if self.told else ~np.isnan(self.values[:, i])
+        return self._replace(
+            names=self.names._replace(ys=self.names.ys[i : i + 1], errors=self.names.errors[i : i + 1]),
+            places=self.places[there],
+            values=self.values[there, i : i + 1],
+            known=None if self.known is None else self.known[there, i : i + 1],
+            exposure=self.exposure[there],
+        )
 
     def fit(self, finetune: int, gaps: AbstractGaps | None) -> Fitted:
         """The fitted estimator, of the kind of the values."""
@@ -203,6 +241,15 @@ def of_levels(fitted: Fitted) -> NeuralProcessRegressor:
 def listed(names: Any) -> list[Hashable]:
     """Names as a list; a text or a number is one name."""
     return [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
+
+
+def _are_values(given):
+    """Whether an argument that takes names was given what has them: arrays, columns."""
+    kinds = "biufcmM" if hasattr(given, "iloc") else "fcmM"
+    if getattr(given, "ndim", 0) and getattr(getattr(given, "dtype", None), "kind", "O") in kinds:
+        return True
+    several = hasattr(given, "dims") or isinstance(given, list | tuple)
+    return several and not all(isinstance(name, Hashable) for name in given)
 
 
 def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
@@ -240,7 +287,7 @@ def _check_options(options):
     known = inspect.signature(NeuralProcessRegressor).parameters
     for name in options:
         if name not in known:
-            others = {*known, "by", "weights", "store", "include_noise", "exposure"} - {name}  # of one function each
+            others = {*known, *OF_FUNCTIONS} - {name}
             near = difflib.get_close_matches(name, sorted(others), 1)
             raise TypeError(f"Unexpected keyword argument {name!r}" + (f"; did you mean {near[0]!r}?" if near else "."))
 
@@ -272,11 +319,11 @@ def _names_of_values(y, observations, x) -> list[Hashable]:
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
 
 
-def _of_target(target):
-    """What holds the coordinates of a target, by name; nothing where it is of no kind that has names."""
-    if is_table(target):
-        return target
-    named = getattr(target, "variables", getattr(target, "coords", target))
+def _named(given):
+    """What holds the columns of observations or targets, by name; nothing where they are of no kind that has names."""
+    if is_table(given):
+        return given
+    named = getattr(given, "variables", getattr(given, "coords", given))
     return named if isinstance(named, Mapping) else {}
 
 

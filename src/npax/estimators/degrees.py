@@ -89,14 +89,20 @@ def warn_of_degrees(x: Sequence[Hashable], columns: np.ndarray) -> None:
     if lon is None or lat is None or not len(columns):
         return
     low, high = (np.asarray(f(columns[:, [lon, lat]], axis=0), float) for f in (np.min, np.max))
-    once = high[0] - low[0] <= 360
-    if not (once and np.all(low >= [-360, -90]) and np.all(high <= [540, 90])):  # NaN among them: `fit` says so
+    span = high[0] - low[0]
+    if not (np.all(low >= [-360, -90]) and np.all(high <= [540, 90])):  # NaN among them: `fit` says so
+        return
+    if span > 360 and (low[0] < -180 or high[0] > 360):  # turns that are counted, as along a track
         return
     farthest = max(-low[1], high[1])
     nearest = max(low[1], -high[1], 0.0)
     share = np.cos(np.radians(farthest)) / max(np.cos(np.radians(nearest)), 1e-9)
-    if high[0] - low[0] > 180:
-        why = f"the longitudes span {high[0] - low[0]:.0f} of them, and the two ends of the map are apart"
+    if span > 360:
+        why = (
+            f"the longitudes, {low[0]:.4g} to {high[0]:.4g}, are in two ranges, and places that are near lie far apart"
+        )
+    elif span > 180:
+        why = f"the longitudes span {span:.0f} of them, and the two ends of the map are apart"
     elif share < 1 - SHRINKS:
         why = f"one of longitude is {1 - share:.0%} shorter at {farthest:.0f} degrees of latitude than at {nearest:.0f}"
     else:

@@ -257,7 +257,8 @@ def _warn_of_other_dims(field):
     if len(others) > 2 and not _map_dims(field):
         warn(
             f"Which dimensions of {field.name!r} are those of a picture is not told by their names: taken are "
-            f"{others[-2]!r} and {others[-1]!r}, the last of {', '.join(map(repr, others))}. Others are named by `dims`."
+            f"{others[-2]!r} and {others[-1]!r}, the last of {', '.join(map(repr, others))}. Others are named by "
+            "`dims`."
         )
 
 

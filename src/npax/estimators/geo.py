@@ -67,8 +67,9 @@ def interpolate(
       come first, others (depth, time) after them. Dates and durations are taken where a coordinate is scaled by itself
       (`coords="planar"`, and beside longitude and latitude): their unit is no matter there, unless all observations
       are of one date.
-    - `y`: the name or names of what is predicted, each by itself, but by one strategy, from the places where all of
-      them are known (name them one by one where their gaps differ, or their noise); a DataArray needs none.
+    - `y`: the name or names of what is predicted; a DataArray needs none. The pretrained models predict each by itself:
+      from the places where it is known if these differ, else by one strategy (call once for each if their noise
+      differs). A model of several columns predicts them together, from the places where all are known.
     - `covariates`: names of what tells something of `y` beside the places, in `observations` and `target`, such as an
       elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
@@ -93,8 +94,8 @@ def interpolate(
     **Returns:** for a DataFrame, a copy of it with two or more further columns per `y`; else a Dataset on the
     dimensions and coordinates of `target`, whose variables carry the attributes of `y`, units included (of `counts`
     neither, for they are rates of one unit of exposure). What has these names already, as after an earlier prediction,
-    is replaced. The mean's attribute `strategy` (of a DataFrame: its own) says whether
-    the prediction is exact or tiled.
+    is replaced. The mean's attribute `strategy` (of a DataFrame: its own, of each of
+    `y` if they differ) says whether the prediction is exact or tiled.
 
     Where `target` is chunked by dask (a DataArray such as `da.zeros(shape, chunks=...)` with these coordinates; an
     xarray Dataset of coordinates alone has no chunks, `store` does for it) the result is lazy, with the same chunks,
@@ -133,19 +134,33 @@ def interpolate(
         stacked = [name for name, index in grid.frame.indexes.items() if index.nlevels > 1]
         if store is not None and stacked:
             raise ValueError(f"A store takes no stacked coordinates, got {stacked[0]!r}: `target.reset_index(...)`.")
-    fitted = given.fit(finetune, gaps)
-    reg = of_levels(fitted)
-    if summary.quantiles or summary.above:
-        warn_of_shape(reg.model_.likelihood)
-    if grid is None:
+    else:
         summary.refuse_taken(names.columns, ys, "target")
-        return _at_points(reg, target, given.wanted, ys, include_noise, summary)
-    warn_of_noise(reg.model_.likelihood, include_noise)
-    if not grid.lazy:
-        some = np.asarray(grid.some(LOOKED_AT), np.float64)
-        reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
-    request = (*fitted._request(), include_noise)
-    return _on_grid(reg, grid, ys, given.attributes, include_noise, summary, store, request)
+    parts = given.parts()
+    if store is not None and len(parts) > 1:
+        raise ValueError(
+            f"`store` takes columns `y` of the same gaps, and those of {ys} differ: write a store for each."
+        )
+    out, strategies = target if grid is None else grid.frame, []
+    for part in parts:
+        fitted = part.fit(finetune, gaps)
+        reg = of_levels(fitted)
+        strategies.append(reg.strategy_)
+        if summary.quantiles or summary.above:
+            warn_of_shape(reg.model_.likelihood)
+        if grid is None:
+            out = _at_points(reg, out, given.wanted, part.names.ys, include_noise, summary)
+            continue
+        warn_of_noise(reg.model_.likelihood, include_noise)
+        if not grid.lazy:
+            some = np.asarray(grid.some(LOOKED_AT), np.float64)
+            reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
+        request = (*fitted._request(), include_noise)
+        found = _on_grid(reg, grid, part.names.ys, given.attributes, include_noise, summary, store, request)
+        out = found if len(parts) == 1 else out.assign(found.data_vars)
+    if grid is None:
+        out.attrs["strategy"] = strategies[0] if len({*strategies}) == 1 else dict(zip(ys, strategies, strict=True))
+    return out
 
 
 def _about(observations, x, coords):
@@ -175,9 +190,7 @@ def _folder(store):
 def _at_points(reg, target, places, ys, include_noise, summary):
     moments = reg.predict(places, return_std=True, include_noise=include_noise)
     told = summary(np.concatenate([a.reshape(-1, len(ys)) for a in moments], axis=1))
-    out = summary.beside(target, ys, told)
-    out.attrs["strategy"] = reg.strategy_
-    return out
+    return summary.beside(target, ys, told)
 
 
 def _on_grid(reg, grid, ys, attributes, include_noise, summary, store, request):

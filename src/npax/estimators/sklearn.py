@@ -390,7 +390,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
             raise ValueError(f"{lost}. {remedy}")
         others = int(np.sum(np.isfinite(y[~finite])))
-        beside = f", {others} known values of other columns with them: fit each column by itself" if others else ""
+        beside = (
+            f", {others} known values of other columns with them: fit each by itself, by a model of one"
+            if others
+            else ""
+        )
         warn(f"{lost}; they are left out{beside}.", DroppedRows)
         return X[finite], y[finite], None if error is None else error[finite]
 

@@ -261,8 +261,8 @@ def _probability(unlike, block):
 
 
 def _blocks(points, centres, size):
-    """Indices `[blocks size]` of the nearest around the points `centres`, and of every fourth, every sixteenth of more of them:
-    beside noise the nearest alone say little."""
+    """Indices `[blocks size]` of the nearest around the points `centres`, and of every fourth, every sixteenth of more
+    of them: beside noise the nearest alone say little."""
     points = _rounded(points)
     tree, parts = KDTree(points), np.array_split(points[centres], len(EVERY))
     return np.concatenate([_every(tree, part, size, every) for part, every in zip(parts, EVERY, strict=True)])

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..inference import Standardiser, coordinates
+from ..warn import warn
 from .stations import StationTask
 
 
@@ -38,7 +39,8 @@ def from_directory(
 
     - `path`: the directory, of .csv, .parquet, .nc and .zarr; other files are not looked at.
     - `x`, `y`: columns of tables; coordinates and variables of NetCDF and Zarr, which are laid out with one row per
-      value. Text in them is an error, and so is NaN in `x`; NaN in `y` is missing.
+      value. Text in them is an error, and so is NaN in `x`; NaN in `y` is missing. Of several `y` rows are taken that
+      have all of them (with a warning where others have some: models know no missing columns).
     - `coords`: "planar", "isotropic", or "latlon" for `x` = longitude and latitude (then the model takes three
       coordinates).
     - `low`, `high`, `nt`: as for `StationTask`, `high` half of the largest file.
@@ -56,16 +58,23 @@ def from_directory(
     if not files:
         raise FileNotFoundError(f"'{folder}' holds none of {', '.join(SUFFIXES)}: put one file per data set there.")
     parts = [_points(file, xs, ys, coords) for file in files]
-    n = max(len(values) for _, values in parts)
-    locations = jnp.asarray(np.stack([_padded(a, n) for a, _ in parts]), jnp.float32)
-    values = jnp.asarray(np.stack([_padded(b, n) for _, b in parts]), jnp.float32)
-    valid = jnp.asarray(np.arange(n) < np.array([[len(b)] for _, b in parts]))
+    partly = sum(some for *_, some in parts)
+    if partly:
+        of_all = partly + sum(len(values) for _, values, _ in parts)
+        warn(
+            f"{partly:,} of {of_all:,} rows hold some of {', '.join(ys)} and not all: they are left out. For models of "
+            "one column each, one `y` at a time, none are."
+        )
+    n = max(len(values) for _, values, _ in parts)
+    locations = jnp.asarray(np.stack([_padded(a, n) for a, _, _ in parts]), jnp.float32)
+    values = jnp.asarray(np.stack([_padded(b, n) for _, b, _ in parts]), jnp.float32)
+    valid = jnp.asarray(np.arange(n) < np.array([[len(b)] for _, b, _ in parts]))
     high = n // 2 if high is None else high
     return StationTask(locations, values, valid, low=low, high=high, nt=nt, standardise=True)
 
 
 def _points(file, x, ys, coords):
-    """Locations and values of a file, as a model wants them."""
+    """Locations and values of a file, as a model wants them, and how many rows have some of the values, not all."""
     from ..data.tables import as_table, check_columns, read
 
     found = read(file)
@@ -85,7 +94,8 @@ def _points(file, x, ys, coords):
         positions = system.positions(locations[there])
     except ValueError as error:
         raise ValueError(f"'{file}': {error}") from error
-    return system.frame(positions)(positions), Standardiser.of(values[there])(values[there])
+    partly = int(np.sum(np.isfinite(values).any(axis=1) & ~there))
+    return system.frame(positions)(positions), Standardiser.of(values[there])(values[there]), partly
 
 
 def _padded(rows, n):

@@ -28,7 +28,8 @@ class StationTask(AbstractTasks):
     A draw picks a data set and shows $n \sim U\{\texttt{low}, \dots, \texttt{high}\}$ of its observations; up to `nt`
     of the others are the targets (default: all). What is missing is neither.
 
-    **Arguments:** `x`, `y`: data sets padded to the largest; `valid`: which observations there are; `standardise`:
+    **Arguments:** `x`, `y`: data sets padded to the largest; `valid`: which observations there are, with all of their
+    columns; `standardise`:
     bring each draw to mean zero and standard deviation one of its context, as estimators do with what they are given
     (by that of the whole data set, targets would be known from the context). A column that varies there by less than
     `LEAST` keeps its unit.
@@ -63,6 +64,13 @@ class StationTask(AbstractTasks):
                 "`x`, `y` and `valid` must be [sets n dx], [sets n dy] and [sets n], "
                 f"got {x.shape}, {y.shape} and {valid.shape}."
             )
+        for name, a in (("x", x), ("y", y)):
+            wrong = int(np.sum(np.asarray(valid & ~jnp.isfinite(a).all(axis=-1))))
+            if wrong:
+                raise ValueError(
+                    f"`{name}` has NaN or infinity in {wrong:,} of {int(valid.sum()):,} observations that are `valid`: "
+                    "say that these are not."
+                )
         self.x, self.y, self.valid, self.low, self.high, self.standardise = x, y, valid, low, high, standardise
         self.nt = check_sizes(low, high, nt, x.shape[1])
 
