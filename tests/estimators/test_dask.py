@@ -47,10 +47,10 @@ def test_a_block_carries_its_neighbourhood_alone(table, small):
     assert twice > 1.8 * context
     model = len(pickle.dumps(small))
     out = interpolate(table, grid(24, lat=3, lon=3), small, tile_size=32)
-    sizes = [sent(out, block) - model for block in np.ndindex(8, 8)]
+    sizes = [sent(out, block) - model for block in [*np.ndindex(8, 8)][::5]]
     assert 0 < max(sizes) < context / 10  # of which it would carry all, did it carry the whole
     finer = interpolate(denser, grid(48, lat=3, lon=3), small, tile_size=32)
-    found = [sent(finer, block) - model for block in np.ndindex(16, 16)]
+    found = [sent(finer, block) - model for block in [*np.ndindex(16, 16)][::19]]
     assert max(found) < 1.5 * max(sizes)  # as many cells in a smaller block
 
 

@@ -269,7 +269,7 @@ def test_threads_share_the_boxes(gp, rng):
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        for _ in range(15):
+        for _ in range(6):
             tiled = Tiled(gp, x, wave(x), size=16)
             with ThreadPoolExecutor(8) as pool:
                 found = list(pool.map(lambda _, tiled=tiled: len(tiled.cells(xt)), range(8)))
