@@ -17,8 +17,8 @@ def warn_of_repeats(dataset: Any, x: list[Hashable], ys: list[Hashable]) -> None
         along = ", ".join(map(repr, others))
         warn(
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
-            "observations of the same places. Name it in `x`, choose one (`.isel`), or average them "
-            f"(`.mean({list(others)})`).",
+            "observations of the same places. Name it in `x`, predict each by itself "
+            f"(`.groupby({next(iter(others))!r}).map`), choose one (`.isel`), or average (`.mean({list(others)})`).",
         )
 
 

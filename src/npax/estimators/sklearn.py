@@ -89,7 +89,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
       lengths matter, for more observations, and without `normalize`. Others: a sequence of `npax.models.View`, whose
       turns are of as many coordinates as the model has (the pretrained ones 3, whatever `X` has), or None.
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
-      `"raise"` a `ValueError`.
+      `"raise"` a `ValueError`. (In coordinates and covariates they are an error.)
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
       fields).
     - `progress`: show a progress bar over tiles, over the targets of an exact prediction, or over those of samples and

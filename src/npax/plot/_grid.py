@@ -27,7 +27,8 @@ def checked_grid(x, y, values, coords="planar"):
     if x.ndim != 1 or y.ndim != 1 or values.shape != (y.size, x.size):
         raise ValueError(
             f"`values` must have the shape (rows, columns) = (size of y, size of x) = ({y.size}, {x.size}), "
-            f"with 1-D `x` and `y`; got values {values.shape}, x {x.shape}, y {y.shape}."
+            f"with 1-D `x` and `y`; got values {values.shape}, x {x.shape}, y {y.shape}. What lies on no such grid is "
+            "drawn as points: `npax.plot.points`, of all in one dimension."
         )
     if not values.size:
         raise ValueError(f"A map needs at least one column and one row, got {x.size} and {y.size}.")
