@@ -113,6 +113,9 @@ def test_an_error_of_the_disk_names_the_file(tmp_path):
         raise PermissionError(errno.EACCES, "Permission denied", str(partial))
 
 
+HERE, THERE = "0badcafe", "feedc0de"
+
+
 @pytest.fixture
 def gone():
     """The number of a process that is no more."""
@@ -123,16 +126,16 @@ def gone():
 
 @pytest.mark.parametrize("ending", [".zarr", ""])
 def test_what_killed_processes_left_goes_and_strangers_stay(ending, gone, tmp_path, monkeypatch):
-    monkeypatch.setattr("npax.files._HOST", "here")
+    monkeypatch.setattr("npax.files._HERE", HERE)
     path, stranger, alive = (
-        tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", "map.partial-1-here-1")
+        tmp_path / f"{name}{ending}" for name in ("map", "other.partial-1", f"map.partial-{12 * '1'}-{HERE}-1")
     )
-    (tmp_path / f"map.partial-1-here-{gone}{ending}").mkdir()
-    (tmp_path / f"map.partial-1-here-{gone}{ending}" / "chunk").write_text("half")
-    (tmp_path / f"map.partial-1-here-{os.getpid()}{ending}").write_text("by this number before it was ours")
+    (tmp_path / f"map.partial-{12 * '1'}-{HERE}-{gone}{ending}").mkdir()
+    (tmp_path / f"map.partial-{12 * '1'}-{HERE}-{gone}{ending}" / "chunk").write_text("half")
+    (tmp_path / f"map.partial-{12 * '1'}-{HERE}-{os.getpid()}{ending}").write_text("by this number before it was ours")
     stranger.mkdir()
     alive.mkdir()  # of the first process, which is not ours to disturb
-    other = tmp_path / f"map.partial-1-here-{gone}{ending}.nc"  # of the file map.nc, or of map.zarr.nc
+    other = tmp_path / f"map.partial-{12 * '1'}-{HERE}-{gone}{ending}.nc"  # of the file map.nc, or of map.zarr.nc
     other.touch()
     with replaced(path) as partial:
         partial.mkdir()
@@ -141,13 +144,25 @@ def test_what_killed_processes_left_goes_and_strangers_stay(ending, gone, tmp_pa
 
 def test_what_other_machines_write_stays_for_a_day(gone, tmp_path):
     path, new, old = (
-        tmp_path / name for name in ("map.nc", f"map.partial-1-there-{gone}.nc", "map.partial-1-there-1.nc")
+        tmp_path / name
+        for name in ("map.nc", f"map.partial-{12 * '1'}-{THERE}-{gone}.nc", f"map.partial-{12 * '1'}-{THERE}-1.nc")
     )
     new.touch()
     old.touch()
     os.utime(old, (time.time() - 100_000,) * 2)
     write(path, "whole")
     assert sorted(tmp_path.iterdir()) == sorted([path, new])
+
+
+def test_what_users_call_so_stays(tmp_path):
+    others = [tmp_path / f"run.partial-{name}" for name in ("notes", "old-2025", "v1-2-3-4")]
+    for other in others:
+        other.touch()
+        os.utime(other, (0, 0))
+    write_atomically(tmp_path / "run", b"new")
+    with replaced(tmp_path / "run") as partial:
+        partial.write_text("newer")
+    assert sorted(tmp_path.iterdir()) == sorted([tmp_path / "run", *others])
 
 
 def test_a_process_that_is_killed_leaves_nothing_for_long(tmp_path):

@@ -1,6 +1,7 @@
 """Files and folders that are there whole, or as they were before."""
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -19,8 +20,18 @@ except ImportError:  # Windows
 _PARTIAL: set[Path] = set()
 """What threads of this process are writing by `replaced`."""
 
-_HOST = re.sub(r"[^A-Za-z0-9]", "_", socket.gethostname())
-"""Whose process numbers those in names are: containers that share a folder may all have number 1."""
+
+def _numbered_here() -> str:
+    """Where process numbers are those of this process: on the same machine since it was started, and in the same
+    container, as several that share a folder may all have number 1."""
+    known = [socket.gethostname()]
+    with contextlib.suppress(OSError):
+        known.append(Path("/proc/sys/kernel/random/boot_id").read_text())
+        known.append(str(os.stat("/proc/self/ns/pid").st_ino))
+    return hashlib.sha256(" ".join(known).encode()).hexdigest()[:8]
+
+
+_HERE = _numbered_here()
 
 _DAY = 86_400  # s
 
@@ -81,12 +92,13 @@ def replaced(path: Path) -> contextlib.AbstractContextManager[Path]:
 @contextlib.contextmanager
 def _replaced(path: Path, stem: str, ending: str) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = re.compile(rf"{re.escape(stem)}\.partial-([\w-]*){re.escape(ending)}")
+    names = re.compile(rf"{re.escape(stem)}\.partial-[0-9a-f]{{12}}-([0-9a-f]{{8}})-(\d+){re.escape(ending)}")
     for leftover in path.parent.iterdir():
         found = names.fullmatch(leftover.name)
-        if found and leftover not in _PARTIAL and _is_abandoned(leftover, *found[1].split("-")[1:]):
-            _remove(leftover)
-    partial = path.with_name(f"{stem}.partial-{uuid.uuid4().hex[:12]}-{_HOST}-{os.getpid()}{ending}")
+        if found and leftover not in _PARTIAL and _is_abandoned(leftover, *found.groups()):
+            with contextlib.suppress(OSError):  # another user's
+                _remove(leftover)
+    partial = path.with_name(f"{stem}.partial-{uuid.uuid4().hex[:12]}-{_HERE}-{os.getpid()}{ending}")
     _PARTIAL.add(partial)
     try:
         yield partial
@@ -102,10 +114,10 @@ def _replaced(path: Path, stem: str, ending: str) -> Iterator[Path]:
         _PARTIAL.discard(partial)
 
 
-def _is_abandoned(partial, host="", pid=""):
+def _is_abandoned(partial, where, pid):
     """Whether the process that wrote it is gone, as far as one can tell."""
-    if host == _HOST:
-        return not _is_running(pid)
+    if where == _HERE and os.name == "posix":
+        return not _is_running(int(pid))
     try:
         return time.time() - partial.stat().st_mtime > _DAY
     except FileNotFoundError:
@@ -114,10 +126,10 @@ def _is_abandoned(partial, host="", pid=""):
 
 def _is_running(pid):
     """Whether another process has this number, as far as one can tell."""
-    if os.name != "posix" or not pid.isdecimal() or int(pid) == os.getpid():
+    if pid == os.getpid():
         return False
     try:
-        os.kill(int(pid), 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except PermissionError:

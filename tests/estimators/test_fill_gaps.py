@@ -201,7 +201,7 @@ def test_the_dimensions_of_curved_longitudes_and_latitudes_are_those_of_a_pictur
     assert picture_dims(members.assign_coords(curved).transpose("i", "member", "j")) == ("i", "j")
     assert picture_dims(members.assign_coords(lon=curved["lon"])) == ("i", "member")
     stack = field.rename(time="member", lat="j", lon="i").drop_vars(("member", "j", "i"))
-    with pytest.warns(UserWarning, match="Which dimensions of 'sst' .* taken are 'j' and 'i', .* named by `dims`"):
+    with pytest.warns(UserWarning, match="which dimensions of 'sst' .* 'j' and 'i' are taken, .* by `dims`"):
         guessed = npax.fill_gaps(stack, model=model)
     assert np.array_equal(npax.fill_gaps(stack, dims=("j", "i"), model=model).sst_mean, guessed.sst_mean, True)
 

@@ -281,12 +281,17 @@ def test_variables_of_different_gaps_are_each_predicted_from_where_they_are_know
             assert np.array_equal(both[f"{name}_mean"], each[f"{name}_mean"])
             assert np.array_equal(both[f"{name}_std"], each[f"{name}_std"])
         assert both.attrs.get("strategy") == alone[0].attrs.get("strategy")
+    with pytest.warns(npax.estimators.DroppedRows, match="12 of 40 rows of 'temp' hold NaN or infinity"):
+        interpolate(table, table, small, y=["temp", "salt"])
+    with pytest.raises(ValueError, match="`observations` holds no value of 'none': leave it out"):
+        interpolate(points.assign(none=np.nan * points["temp"]), grid, small, y=["temp", "none"])
+    stacked = xr.Dataset(coords=grid).stack(place=["lon", "lat"])
+    both = interpolate(points, stacked, small, y=["temp", "salt"])
+    assert np.array_equal(both["salt_mean"], interpolate(points, stacked, small, y="salt")["salt_mean"])
     with pytest.raises(ValueError, match="`store` takes columns `y` of the same gaps"):
         interpolate(points, grid, small, y=["temp", "salt"], store=tmp_path / "map.zarr")
     two = untrained.cnp(3, 2)
-    with pytest.warns(
-        UserWarning, match="20 of 40 rows of `y` .* 20 known values .* each by itself, by a model of one"
-    ):
+    with pytest.warns(UserWarning, match="20 of 40 rows of `y` .* 20 known values .* with a model of one column"):
         interpolate(table, table, two, y=["temp", "salt"])
 
 
@@ -296,7 +301,7 @@ def test_units_that_are_not_those_of_the_target_are_told(points, table, small):
     points["lon"].attrs = {"units": "degrees_east"}
     lon, lat = xr.DataArray(LON, dims="lon", attrs={"units": "degree_E"}), xr.DataArray(LAT, dims="lat")
     target = {"lat": lat, "lon": lon, "elevation": ("lat", np.linspace(0, 0.9, 5), {"units": "km"})}
-    with pytest.warns(UserWarning, match="'elevation' is in 'm' in `observations` and in 'km' in `target`") as told:
+    with pytest.warns(UserWarning, match="'elevation' is in m in `observations` and in km in `target`") as told:
         interpolate(points, xr.Dataset(coords=target), small, covariates="elevation")
     assert not any("'lon'" in str(each.message) for each in told)
     target["elevation"] = ("lat", np.linspace(0, 900, 5), {"units": "metres"})
@@ -309,6 +314,9 @@ def test_values_in_the_place_of_names_are_told(argument, points, table, tiny):
         options = {"x": ["lon", "lat"], "y": "temp", argument: given}
         with pytest.raises(TypeError, match=f"`{argument}` takes names here: add the values to `observations`"):
             inspect.unwrap(npax.interpolate)(table, table, **options, model=tiny)
+    dates = pd.date_range("2020-01-01", periods=2)
+    wide = table.set_axis(["lon", "lat", *dates], axis=1)
+    assert len(inspect.unwrap(npax.interpolate)(wide, wide, ["lon", "lat"], wide.columns[2:], model=tiny)) == 40
     names = table.columns[:2], table.columns[:2].to_numpy(), pd.Series(["lon", "lat"])
     assert all("temp_mean" in inspect.unwrap(npax.interpolate)(table, table, x, "temp", model=tiny) for x in names)
 

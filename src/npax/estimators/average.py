@@ -75,7 +75,8 @@ def average(
 
     **Returns:** for a DataFrame one with a row for each region, whose index is `by`; for a grid a Dataset with the
     dimension `by` (with several of these, a dimension each), whose variables carry the attributes of `y`; of one region
-    a row, and numbers. The attribute `strategy` says whether the prediction is exact or tiled, `places_in_no_region`
+    a row, and numbers. The attribute `strategy` (a dictionary by name where columns `y` differ) says whether the
+    prediction is exact or tiled, `places_in_no_region`
     how many are left out.
 
     **Cost:** a prediction at all places, and some seconds for a few regions, a minute or two for every 256 of many

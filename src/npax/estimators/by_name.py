@@ -16,6 +16,7 @@ from ..counts import AbstractCounts
 from ..inference import coordinates
 from ..links import Link
 from ..training import AbstractGaps
+from ..warn import warn
 from .counts import CountRegressor, refuse_impossible, where_asked
 from .dates import (
     in_days,
@@ -32,7 +33,7 @@ from .known_errors import refuse_no_errors
 from .lognormal import LOG, LogNormalRegressor
 from .missing import refuse_missing
 from .options import model_of
-from .sklearn import NeuralProcessRegressor
+from .sklearn import DroppedRows, NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 from .units import warn_of_other_units
 
@@ -191,15 +192,24 @@ class ByName(NamedTuple):
 
     def parts(self) -> list[ByName]:
         """All of `ys` together; or one by one, each with the places where it is known, if these differ and the model
-        predicts one column."""
+        predicts one column. **Raises** `ValueError` for one of which no value is known."""
         missing = ~np.isfinite(self.values)
         together = (missing == missing[:, :1]).all()
         if together or model_of(self.regressor.model, self.regressor.normalize).likelihood.dy > 1:
             return [self]
+        empty = [repr(name) for name, lost in zip(self.names.ys, missing.all(axis=0), strict=True) if lost]
+        if empty:
+            raise ValueError(f"`observations` holds no value of {', '.join(empty)}: leave it out of `y`.")
         return [self._only(i) for i in range(len(self.names.ys))]
 
     def _only(self, i):
-        there = np.ones(len(self.values), bool) if self.told else ~np.isnan(self.values[:, i])
+        there = np.isfinite(self.values[:, i])
+        if self.regressor.on_missing == "raise":  # by `fit`
+            there = np.ones_like(there)
+        lost = np.sum(~there) if self.told else np.sum(np.isinf(self.values[:, i]))
+        if lost:
+            rows = f"{lost} of {len(there)} rows of {self.names.ys[i]!r} hold NaN or infinity"
+            warn(f"{rows}; they are left out.", DroppedRows)
         return self._replace(
             names=self.names._replace(ys=self.names.ys[i : i + 1], errors=self.names.errors[i : i + 1]),
             places=self.places[there],
@@ -246,6 +256,8 @@ def listed(names: Any) -> list[Hashable]:
 def _are_values(given):
     """Whether an argument that takes names was given what has them: arrays, columns."""
     kinds = "biufcmM" if hasattr(given, "iloc") else "fcmM"
+    if hasattr(given, "get_indexer"):  # an index, of names
+        return False
     if getattr(given, "ndim", 0) and getattr(getattr(given, "dtype", None), "kind", "O") in kinds:
         return True
     several = hasattr(given, "dims") or isinstance(given, list | tuple)

@@ -25,10 +25,10 @@ class PlanarDegrees(UserWarning):
     """Longitudes and latitudes were taken for coordinates of a plane, where the sphere would make a difference.
 
     That is where their columns are named so (`lon`, `Latitude`, `decimalLongitude`, `lng (deg)`), the observations lie
-    within -360 to 540 and -90 to 90 degrees, once round the globe at most, and either the longitudes span more than 180
-    degrees, so that the shortest way may cross the end of the map, or a degree of longitude is shorter by more than a
-    fifth at the latitude farthest from the equator than at the nearest. Elsewhere a plane is as good: each of its
-    coordinates has a scale of its own.
+    within -360 to 540 and -90 to 90 degrees (if they span more than 360, within -180 to 360), and either the longitudes
+    span more than 180 degrees, so that the shortest way may cross the end of the map, or a degree of longitude is
+    shorter by more than a fifth at the latitude farthest from the equator than at the nearest. Elsewhere a plane is as
+    good: each of its coordinates has a scale of its own.
     """
 
 

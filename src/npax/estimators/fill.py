@@ -256,9 +256,8 @@ def _warn_of_other_dims(field):
     others = _not_of_time(field)
     if len(others) > 2 and not _map_dims(field):
         warn(
-            f"Which dimensions of {field.name!r} are those of a picture is not told by their names: taken are "
-            f"{others[-2]!r} and {others[-1]!r}, the last of {', '.join(map(repr, others))}. Others are named by "
-            "`dims`."
+            f"The names do not say which dimensions of {field.name!r} are those of a picture: {others[-2]!r} and "
+            f"{others[-1]!r} are taken, the last of {', '.join(map(repr, others))}. Choose others by `dims`."
         )
 
 
@@ -270,9 +269,12 @@ def _map_dims(field):
         east, north = ([dim for dim in field.dims if is_kind(field.coords[dim])] for is_kind in kinds)
         if len(east) == len(north) == 1 and east != north:
             return north[0], east[0]
-    curved = [c for c in field.coords.values() if c.ndim == 2 and (is_longitude(c) or is_latitude(c))]
-    if len(curved) == 2 and set(curved[0].dims) == set(curved[1].dims):
-        return tuple(dim for dim in field.dims if dim in curved[0].dims)
+    east, north = (
+        {frozenset(c.dims) for c in field.coords.values() if c.ndim == 2 and is_kind(c)}
+        for is_kind in (is_longitude, is_latitude)
+    )
+    if len(east) == 1 and east == north:
+        return tuple(dim for dim in field.dims if dim in next(iter(east)))
     return ()
 
 

@@ -94,8 +94,8 @@ def interpolate(
     **Returns:** for a DataFrame, a copy of it with two or more further columns per `y`; else a Dataset on the
     dimensions and coordinates of `target`, whose variables carry the attributes of `y`, units included (of `counts`
     neither, for they are rates of one unit of exposure). What has these names already, as after an earlier prediction,
-    is replaced. The mean's attribute `strategy` (of a DataFrame: its own, of each of
-    `y` if they differ) says whether the prediction is exact or tiled.
+    is replaced. The mean's attribute `strategy` (for a DataFrame: its own, a dictionary
+    by name if they differ) says whether the prediction is exact or tiled.
 
     Where `target` is chunked by dask (a DataArray such as `da.zeros(shape, chunks=...)` with these coordinates; an
     xarray Dataset of coordinates alone has no chunks, `store` does for it) the result is lazy, with the same chunks,
@@ -107,12 +107,13 @@ def interpolate(
     **Warns** with `npax.estimators.PlanarDegrees` where longitudes and latitudes are taken for a plane and the sphere
     would make a difference, and with `npax.estimators.Extrapolation` where targets lie so far outside the observations
     that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
-    coordinates themselves are lazy).
+    coordinates themselves are lazy); and of coordinates and covariates whose attributes `units` are metres on one side,
+    say, and kilometres on the other.
 
     **Raises:** `ValueError` for names that are not there, `quantiles` that are no probabilities, columns of several
     levels, dates as values, beside numbers or where a unit is needed, and whatever `NeuralProcessRegressor.fit`
-    finds wrong; `TypeError` for what is no table and no grid, a dask DataFrame as `target`, or numbers as `error`;
-    `FileExistsError` where `store` holds anything else than this very prediction.
+    finds wrong; `TypeError` for what is no table and no grid, a dask DataFrame as `target`, or values in the place of
+    names; `FileExistsError` where `store` holds anything else than this very prediction.
     """
     true_or_false(include_noise=include_noise)
     names = Names.of(observations, x, y, covariates, error, exposure)
@@ -157,7 +158,7 @@ def interpolate(
             reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
         request = (*fitted._request(), include_noise)
         found = _on_grid(reg, grid, part.names.ys, given.attributes, include_noise, summary, store, request)
-        out = found if len(parts) == 1 else out.assign(found.data_vars)
+        out = found if len(parts) == 1 else out.assign({name: found[name].variable for name in found.data_vars})
     if grid is None:
         out.attrs["strategy"] = strategies[0] if len({*strategies}) == 1 else dict(zip(ys, strategies, strict=True))
     return out

@@ -391,7 +391,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             raise ValueError(f"{lost}. {remedy}")
         others = int(np.sum(np.isfinite(y[~finite])))
         beside = (
-            f", {others} known values of other columns with them: fit each by itself, by a model of one"
+            f", {others} known values of other columns with them: fit each column by itself, with a model of one column"
             if others
             else ""
         )

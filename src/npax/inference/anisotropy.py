@@ -49,9 +49,10 @@ NUGGET = 1e-6
 """The least variance of noise, beside that of the function."""
 STEP = 1 / 16
 """What logarithms are rounded to: a sixteenth does not matter, and rounding errors of the observations shall not."""
-DECIMALS = 9
-"""What coordinates are rounded to where neighbours are looked for. Of stations that report at regular times many are
-equally near, and rounding errors, which change with the order of the rows, shall not choose among them."""
+DECIMALS, FINE = 9, 2.0**-12
+"""What coordinates, and logarithms, are rounded to where neighbours are looked for. Of stations that report at regular
+times many are equally near, and rounding errors, which change with the order of the rows, shall not choose among them.
+"""
 CONSTANT = 1e-9
 """The range of a column that is constant but for rounding errors."""
 FEWEST = 5
@@ -101,7 +102,7 @@ def relative_speeds(
     size, centres, weight = _centres(rng, n, len(points), BLOCKS)
 
     def near(logarithms):
-        scaled = together * (np.exp(_in_steps(logarithms)) @ member)
+        scaled = together * (np.exp(_in_steps(logarithms, FINE)) @ member)
         seen = _blocks(scaled, centres, size)
         block = turned(points[seen])
         apart = np.stack([squares(block[..., list(columns)]) for columns in groups])
@@ -110,7 +111,7 @@ def relative_speeds(
     block = near(np.zeros(len(groups)))
     guess = _likeliest(_likeliest_anywhere(_thinned(block), len(groups)), block)
     guess, block = _settled(guess, block, near)
-    logarithms = _in_steps(_apart(guess) * _probability(guess, block))
+    logarithms = _in_steps(_apart(guess) * _probability(guess, block), STEP)
     return np.where(member.any(axis=0), np.exp(logarithms - logarithms.max()) @ member, 1.0)
 
 
@@ -277,8 +278,8 @@ def _rounded(points):
     return np.round(points - points.min(axis=0), DECIMALS)
 
 
-def _in_steps(logarithms):
-    return np.round(logarithms / STEP) * STEP
+def _in_steps(logarithms, step):
+    return np.round(logarithms / step) * step
 
 
 def _apart(guess):

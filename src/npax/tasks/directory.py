@@ -62,8 +62,8 @@ def from_directory(
     if partly:
         of_all = partly + sum(len(values) for _, values, _ in parts)
         warn(
-            f"{partly:,} of {of_all:,} rows hold some of {', '.join(ys)} and not all: they are left out. For models of "
-            "one column each, one `y` at a time, none are."
+            f"{partly:,} of {of_all:,} rows hold some of {', '.join(ys)} and not all: they are left out. To keep them, "
+            "train a model of one column for each `y`."
         )
     n = max(len(values) for _, values, _ in parts)
     locations = jnp.asarray(np.stack([_padded(a, n) for a, _, _ in parts]), jnp.float32)
