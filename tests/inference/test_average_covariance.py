@@ -144,8 +144,8 @@ def test_what_a_network_answers_far_away_is_no_covariance(gp, seen, monkeypatch)
         for off in (-0.02, 0.02):
 
             def wrong_by(*given, off=off):
-                response = responses_of(*given)
-                return lambda j: response(j) + off
+                response_to = responses_of(*given)
+                return lambda j: lambda rows: response_to(j)(rows) + off
 
             patch.setattr(averages, "responses_of", wrong_by)
             assert np.allclose(average_std(predictor, x, whole, prediction), true, rtol=0.2)

@@ -197,7 +197,7 @@ class ByName(NamedTuple):
         together = (missing == missing[:, :1]).all()
         if together or model_of(self.regressor.model, self.regressor.normalize).likelihood.dy > 1:
             return [self]
-        empty = [repr(name) for name, lost in zip(self.names.ys, missing.all(axis=0), strict=True) if lost]
+        empty = [repr(name) for name, lost in zip(self.names.ys, missing.T, strict=True) if lost.all()]
         if empty:
             raise ValueError(f"`observations` holds no value of {', '.join(empty)}: leave it out of `y`.")
         return [self._only(i) for i in range(len(self.names.ys))]

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from ..progress import Progress
 from .by_column import ByColumn, Predictor
 from .groups import groups
-from .joint import nearest_correlation, responses_of, unit_of
+from .joint import PIECE, nearest_correlation, responses_of, unit_of
 from .predict import Prediction
 from .with_drift import WithDrift
 
@@ -40,11 +40,12 @@ def average_covariance(
     other would have too much of their own.) As variances are the ones that are predicted, a region of one row has that
     row's; none is below a ninth of what independent places would have.
 
-    **Cost:** conditioning twice (in tiles three times) per place that is asked for: 2 to 5 s on a CPU core where 50 to
-    200 observations are seen at once; of 36 regions, or some hundreds, one to two minutes (they share the 1,024 places:
-    of a square divided into 36, 100, 256 and 400 standard deviations were 0.97, 0.96, 1.02 and 0.95 times those of the
-    process that knows the covariance, the middle eight in ten of the last 0.74 to 1.23 times). **Pitfall:** it
-    overflows where standard deviations are beyond 1e154; `average_std` does not.
+    **Cost:** conditioning twice (in tiles three times) per place that is asked for, and predicting at those near it, as
+    far as they depend on it: 2 to 5 s on a CPU core where 50 to 200 observations are seen at once; of 36 regions, or
+    some hundreds, one to two minutes (they share the 1,024 places: of a square divided into 36, 100, 256 and 400
+    standard deviations were 0.97, 0.96, 1.02 and 0.95 times those of the process that knows the covariance, the middle
+    eight in ten of the last 0.74 to 1.23 times). **Pitfall:** it overflows where standard deviations are beyond 1e154;
+    `average_std` does not.
     """
     unit = unit_of(prediction)
     return _covariance(predictor, x, weights, prediction.function_std / unit, unit) * np.square(unit)
@@ -83,10 +84,7 @@ def _covariance(predictor, x, weights, std, unit):
     among, response_to = np.empty((len(every), len(few), std.shape[1])), responses_of(predictor, positions, unit)
     with Progress("Averages", len(few), shown=predictor.progress) as bar:
         for row, j in enumerate(few):
-            response = response_to(int(j))
-            own = np.where(response[j] > 0, response[j], variance[j])
-            scaled = response * np.where(own > 0, variance[j] / np.where(own > 0, own, 1.0), 0.0)
-            among[:, row] = _of_the_near(scaled, points[every], j, variance)
+            among[:, row] = _of_the_near(response_to(int(j)), points[every], j, variance)
             among[j, row] = variance[j]
             bar.advance(1)
     among = np.where(np.isnan(among), np.swapaxes(among[few], 0, 1)[around], among)  # asked from the other side
@@ -96,23 +94,45 @@ def _covariance(predictor, x, weights, std, unit):
     return np.stack(columns, axis=-1)
 
 
-def _of_the_near(covariances, points, j, variance):
-    """Those with the place `j`, `[n columns]`, none beyond `BEYOND` times the distance at which they are `LOST`."""
+def _of_the_near(response, points, j, variance):
+    """Covariances with the place `j`, `[n columns]`, none beyond `BEYOND` times the distance at which they are `LOST`:
+    the `response` of places farther away is not asked for."""
     away = np.sqrt(np.square(points - points[j]).sum(axis=1))
-    order = np.argsort(away, kind="stable")[1:]
-    rings, start = [], 0
-    while start < len(order):
-        rings.append(order[start : start + RING + start // 2])
-        start += len(rings[-1])
-    deviations = np.sqrt(variance * variance[j])
-    like = covariances / np.where(deviations > 0, deviations, 1.0)
-    kept = covariances.copy()
-    for c, there in enumerate(~np.isnan(like).T):
-        for ring in rings:
-            if abs(like[ring[there[ring]], c].sum()) < LOST * max(there[ring].sum(), 1):
-                kept[away > BEYOND * away[ring[-1]], c] = 0.0
-                break
+    order = np.lexsort((np.arange(len(away)) != j, away))  # the place itself before others that are there
+    away, deviations = away[order], np.sqrt(variance * variance[j])[order]
+    near = _Near(response, order, variance[j])
+    reach, start = np.full(variance.shape[1], np.inf), 1
+    while start < len(order) and not np.isfinite(reach).all():
+        ring = slice(start, min(start + RING + (start - 1) // 2, len(order)))
+        like = near.until(ring.stop)[ring] / np.where(deviations[ring] > 0, deviations[ring], 1.0)
+        lost = np.abs(np.nansum(like, axis=0)) < LOST * np.maximum(np.sum(~np.isnan(like), axis=0), 1)
+        reach = np.where(lost & np.isinf(reach), BEYOND * away[ring.stop - 1], reach)
+        start = ring.stop
+    near.until(np.searchsorted(away, reach.max(), side="right"))
+    kept = np.empty_like(variance)
+    kept[order] = np.where(away[:, None] > reach, 0.0, near.covariances)
     return kept
+
+
+class _Near:
+    """Covariances `[n columns]` with the first place of an order, in that order, as far as they have been asked for:
+    responses in the proportion that makes `variance [columns]` of its own."""
+
+    def __init__(self, response, order, variance):
+        self.response, self.order, self.variance = response, order, variance
+        self.covariances, self.known = np.zeros((len(order), len(variance))), 0
+
+    def until(self, number):
+        """With the nearest so many, at least."""
+        while self.known < number:
+            some = slice(self.known, self.known + PIECE)
+            found = self.response(self.order[some])
+            if not self.known:
+                own = np.where(found[0] > 0, found[0], self.variance)
+                self.scale = np.where(own > 0, self.variance / np.where(own > 0, own, 1.0), 0.0)
+            self.covariances[some] = found * self.scale
+            self.known = some.stop
+        return self.covariances
 
 
 def _standing_for(points, weights, number):

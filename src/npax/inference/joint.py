@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -14,17 +13,23 @@ from ..models import Symmetrised
 from ..models._base import condition_on
 from ..progress import Progress
 from .autoregressive import followed_by_none, sample
-from .buckets import bucket, pad, wide_bucket
+from .buckets import pad, wide_bucket
 from .by_column import ByColumn, Predictor
 from .frames import HALF_SPAN
 from .grids import wide_enough
 from .normalise import FAR
-from .predict import Prediction, moments, to_model
+from .predict import Prediction, condition, moments, to_model
 from .tile import Tiled
 from .with_drift import WithDrift
 
+Response = Callable[[np.ndarray], np.ndarray]
+"""From numbers of targets, `[n]`, to their covariances with one, `[n dy]`, before symmetrisation, in squares of a unit;
+NaN where it does not reach, which is not asked for."""
+
 LARGEST = 1000
 """Targets up to which joint covariances are computed."""
+PIECE = 128
+"""Targets that are asked for at once how they respond."""
 REACH = 1.1
 """How far beyond its observations a tile still sees dependence, as a share of their range."""
 
@@ -86,10 +91,10 @@ def _covariance(predictor, x, prediction, unit, include_noise):
         predictor.coordinates.positions(x), axis=0, return_index=True, return_inverse=True
     )
     n, rows = len(first), rows.reshape(-1)  # a function has one value at each place
-    responses, response = np.zeros((n, n, dy)), responses_of(predictor, positions, unit)
+    responses, response_to, everywhere = np.zeros((n, n, dy)), responses_of(predictor, positions, unit), np.arange(n)
     with Progress("Covariances", n, shown=predictor.progress) as bar:
         for j in range(n):
-            responses[:, j] = response(j)
+            responses[:, j] = response_to(j)(everywhere)
             bar.advance(1)
     std = prediction.std(include_noise=False) / unit
     noise = np.square(prediction.std() / unit) - np.square(std)
@@ -183,9 +188,9 @@ def _symmetric(a):
     return np.nansum(both, axis=0) / np.maximum(np.sum(~np.isnan(both), axis=0), 1)
 
 
-def responses_of(predictor, positions, unit) -> Callable[[int], np.ndarray]:
-    """A function of `j`: covariances `[n dy]` of all targets with target `j`, before symmetrisation, in squares of
-    `unit [dy]`; NaN where it does not reach, which is not asked for."""
+def responses_of(predictor, positions, unit) -> Callable[[int], Response]:
+    """A function of `j`, the target that is observed, which is conditioned on there. What it returns tells of some of
+    the targets, and asks for no others."""
     # In one view: how answers depend on each other is not worth asking in several.
     asked = predictor.model.model if isinstance(predictor.model, Symmetrised) else predictor.model
     return (_responses_in_tiles if isinstance(predictor, Tiled) else _responses)(predictor, asked, positions, unit)
@@ -193,40 +198,41 @@ def responses_of(predictor, positions, unit) -> Callable[[int], np.ndarray]:
 
 def _responses(predictor, asked, positions, unit):
     xt = to_model(asked, predictor.frame(positions))
-    slots = pad(xt, bucket(len(xt)))
     models = [wide_enough(asked, np.concatenate([context.x, xt])) for context in predictor.contexts]
     each = [
-        (model, context.seen, slots, _before(model, context.seen, slots))
+        (model, context.seen, condition(model, context))
         for model, context in zip(models, predictor.contexts, strict=True)
     ]
     scale = np.square(np.concatenate([context.standardiser.std for context in predictor.contexts], axis=-1) / unit)
 
-    def response(j):
-        columns = [np.asarray(_response(*seen, jnp.asarray(j)), np.float64)[: len(xt)] for seen in each]
-        return np.concatenate(columns, axis=1) * scale
+    def response_to(j):
+        moved = [(model, _with_one_more(model, seen, xt[j : j + 1], state)) for model, seen, state in each]
+        return lambda rows: _moves(moved, xt[rows]) * scale
 
-    return response
+    return response_to
 
 
 def _responses_in_tiles(predictor, asked, positions, unit):
-    def response(j):
+    def response_to(j):
         frame, contexts = predictor.around(predictor.frame(positions[j : j + 1])[0])
         local = frame(positions)
         middle, half = _middle_and_half(contexts[0], local.shape[1])
         away = np.abs(local - middle)
-        reached = np.flatnonzero(np.all(away <= REACH * np.maximum(away[j], half), axis=1))
-        xt = to_model(asked, local[reached])
-        slots, at = pad(xt, wide_bucket(len(xt), 2**30)), jnp.asarray(np.searchsorted(reached, j))
-        columns = []
+        reached = np.all(away <= REACH * np.maximum(away[j], half), axis=1)
+        xt, moved = to_model(asked, local), []
         for context in contexts:
-            model = wide_enough(asked, np.concatenate([context.x, xt]))
-            columns.append(np.asarray(_response(model, context.seen, slots, None, at), np.float64)[: len(xt)])
+            model = wide_enough(asked, np.concatenate([context.x, xt[reached]]))
+            moved.append((model, _with_one_more(model, context.seen, xt[j : j + 1])))
         std = predictor.standardiser.std * np.concatenate([c.standardiser.std for c in contexts], axis=-1)
-        covariances = np.full((len(positions), len(unit)), np.nan)
-        covariances[reached] = np.concatenate(columns, axis=1) * np.square(std / unit)
-        return covariances
 
-    return response
+        def response(rows):
+            covariances, there = np.full((len(rows), len(unit)), np.nan), reached[rows]
+            covariances[there] = _moves(moved, xt[rows[there]]) * np.square(std / unit)
+            return covariances
+
+        return response
+
+    return response_to
 
 
 def _middle_and_half(context, d):
@@ -236,28 +242,36 @@ def _middle_and_half(context, d):
     return (low + high) / 2, float((high - low).max()) / 2 or HALF_SPAN
 
 
-@eqx.filter_jit
-def _before(model, context, xt):
-    """Means and standard deviations of observations at the targets, before any hypothetical one."""
-    mean, variance, _ = moments(model.predict(condition_on(model, *context), xt))
-    return mean, jnp.sqrt(variance)
+def _moves(moved, xt):
+    """How the groups of columns of targets, `[n dy]`, respond, each by its model and `_with_one_more`."""
+    size = wide_bucket(len(xt), PIECE)
+    pieces = [pad(xt[start : start + size], size) for start in range(0, max(len(xt), 1), size)]
+    columns = [
+        np.concatenate([np.asarray(_move(model, states, std, piece)) for piece in pieces])
+        for model, (states, std) in moved
+    ]
+    return np.concatenate(columns, axis=1).astype(np.float64)[: len(xt)]
 
 
 @eqx.filter_jit
-def _response(model, context, xt, before, j):
-    """Of all targets to an observation at target `j`; `before`: `_before`, if it is known already."""
+def _with_one_more(model, context, xj, state=None):
+    """States of a context with an observation at `xj [1 dx]`, a standard deviation above the mean there and one below,
+    and that standard deviation; `state`: that of the context alone, if it is known already."""
     xc, yc, mask, error = context
-    xj = jax.lax.dynamic_slice_in_dim(xt, j, 1)
-    if before is None:
-        mean, std = _before(model, context, xj)
-    else:
-        mean, std = (jax.lax.dynamic_slice_in_dim(a, j, 1) for a in before)
+    mean, variance, _ = moments(model.predict(condition_on(model, *context) if state is None else state, xj))
+    std = jnp.sqrt(variance)
 
     def after(y):
         x, y, seen = jnp.concatenate([xc, xj]), jnp.concatenate([yc, y]), jnp.append(mask, True)
-        return moments(model.predict(condition_on(model, x, y, seen, followed_by_none(error, 1)), xt))[0]
+        return condition_on(model, x, y, seen, followed_by_none(error, 1))
 
-    above, below = jax.vmap(after)(jnp.stack([mean + std, mean - std]))
+    return eqx.filter_vmap(after)(jnp.stack([mean + std, mean - std])), std
+
+
+@eqx.filter_jit
+def _move(model, states, std, xt):
+    """Of targets `[n dx]`, to an observation that `_with_one_more` has added."""
+    above, below = eqx.filter_vmap(lambda state: moments(model.predict(state, xt))[0])(states)
     return (above - below) / 2 * std
 
 

@@ -1,10 +1,10 @@
 """Scattered observations that one has: stations, floats, files of one's own."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, ArrayLike, Bool, Float
 from scipy.spatial import KDTree
 
@@ -67,7 +67,7 @@ class StationTask(AbstractTasks):
                 f"got {x.shape}, {y.shape} and {valid.shape}."
             )
         for name, a in (("x", x), ("y", y)):
-            if any(isinstance(of, jax.core.Tracer) for of in (a, valid)):
+            if any(isinstance(of, Tracer) for of in (a, valid)):
                 continue
             wrong = int(np.sum(np.asarray(valid & ~jnp.isfinite(a).all(axis=-1))))
             if wrong:
