@@ -18,7 +18,7 @@ import xarray as xr
 from victim import GRID, observations, write
 
 import npax
-from npax import fingerprint as fingerprints
+from npax import files, fingerprint as fingerprints
 from npax.estimators import store as stores
 from npax.estimators.grid import Grid
 from npax.estimators.store import BLOCKS, DONE, Store
@@ -96,7 +96,9 @@ def test_stopped_while_it_is_made(small, whole, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
     gone = subprocess.Popen(["true"])
     gone.wait()
-    (tmp_path / f"map.partial-{gone.pid}.zarr").mkdir()  # what a process leaves that is killed there
+    (
+        tmp_path / f"map.partial-{12 * '0'}-{files._HERE}-{gone.pid}.zarr"
+    ).mkdir()  # what a process leaves that is killed there
     xr.testing.assert_equal(write(tmp_path / "map.zarr", small).load().drop_attrs(), whole.drop_attrs())
     assert [path.name for path in tmp_path.iterdir()] == ["map.zarr"]
 
