@@ -41,8 +41,8 @@ def average_covariance(
     row's; none is below a ninth of what independent places would have.
 
     **Cost:** conditioning twice (in tiles three times) per place that is asked for, and predicting at those near it, as
-    far as they depend on it: 2 to 5 s on a CPU core where 50 to 200 observations are seen at once; of 36 regions, or
-    some hundreds, one to two minutes (they share the 1,024 places: of a square divided into 36, 100, 256 and 400
+    far as they depend on it: 2 to 3 s on a CPU core where 50 to 200 observations are seen at once; of 36 regions, or
+    some hundreds, half a minute to one (they share the 1,024 places: of a square divided into 36, 100, 256 and 400
     standard deviations were 0.97, 0.96, 1.02 and 0.95 times those of the process that knows the covariance, the middle
     eight in ten of the last 0.74 to 1.23 times). **Pitfall:** it overflows where standard deviations are beyond 1e154;
     `average_std` does not.
