@@ -79,7 +79,7 @@ def average(
     prediction is exact or tiled, `places_in_no_region`
     how many are left out.
 
-    **Cost:** a prediction at all places, and 0.02 to 0.1 s on a CPU core for every place that is asked how others depend
+    **Cost:** a prediction at all places, and 0.02 to 0.1 s on a CPU core for each place that is asked how others depend
     on it (`npax.inference.average_covariance`): 64 of one region, 32 of each of several, 1,024 of any number up to 256.
 
     **Raises:** what `interpolate` does, and `ValueError` for weights that are negative or missing, or zero all over a
