@@ -76,8 +76,7 @@ def average(
     **Returns:** for a DataFrame one with a row for each region, whose index is `by`; for a grid a Dataset with the
     dimension `by` (with several of these, a dimension each), whose variables carry the attributes of `y`; of one region
     a row, and numbers. The attribute `strategy` (a dictionary by name where columns `y` differ) says whether the
-    prediction is exact or tiled, `places_in_no_region`
-    how many are left out.
+    prediction is exact or tiled, `places_in_no_region` how many are left out.
 
     **Cost:** a prediction at all places, and 0.02 to 0.1 s on a CPU core for each place that is asked how others depend
     on it (`npax.inference.average_covariance`): 64 of one region, 32 of each of several, 1,024 of any number up to 256.

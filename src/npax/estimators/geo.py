@@ -94,8 +94,8 @@ def interpolate(
     **Returns:** for a DataFrame, a copy of it with two or more further columns per `y`; else a Dataset on the
     dimensions and coordinates of `target`, whose variables carry the attributes of `y`, units included (of `counts`
     neither, for they are rates of one unit of exposure). What has these names already, as after an earlier prediction,
-    is replaced. The mean's attribute `strategy` (for a DataFrame: its own, a dictionary
-    by name if they differ) says whether the prediction is exact or tiled.
+    is replaced. The mean's attribute `strategy` (for a DataFrame: its own, a dictionary by name if they differ) says
+    whether the prediction is exact or tiled.
 
     Where `target` is chunked by dask (a DataArray such as `da.zeros(shape, chunks=...)` with these coordinates; an
     xarray Dataset of coordinates alone has no chunks, `store` does for it) the result is lazy, with the same chunks,
