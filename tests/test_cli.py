@@ -454,6 +454,16 @@ def test_covariates_come_with_the_places(observations, weights, tmp_path):
         "--covariates must be known where values are predicted",
     )
     refused(predict(observations, weights, "--covariates", "slope", *at), "slope", "obs.csv")
+    ground = xr.Dataset({"soil": ("lat", [0.0, 1.0, 0.5])}, {"lon": [0.0, 1.0, 2.0], "lat": [0.0, 1.0, 3.0]})
+    ground.to_netcdf(tmp_path / "ground.nc")
+    table[["lon", "lat", "temp"]].to_csv(tmp_path / "without.csv", index=False)
+    on_grid = ("--at", tmp_path / "ground.nc", "-o", tmp_path / "map.nc")
+    result = predict(tmp_path / "without.csv", weights, "--covariates", "soil", *on_grid)
+    assert result.exit_code == 0, result.output
+    read_off = table.assign(soil=np.interp(table.lat, ground.lat, ground.soil))
+    expected = npax.interpolate(read_off, ground, **options | {"covariates": "soil"})
+    xr.testing.assert_allclose(xr.load_dataset(tmp_path / "map.nc").temp_mean, expected.temp_mean, rtol=1e-4)
+    refused(predict(observations, weights, "--covariates", "slope", *on_grid), "slope", "ground.nc")
     points.drop(columns="soil").to_csv(tmp_path / "points.csv", index=False)
     refused(predict(observations, weights, "--covariates", "soil", *at), "soil", "points.csv")
 

@@ -228,8 +228,11 @@ def test_names_that_are_not_there(stations, ground, small):
     given = {"x": ["x", "y"], "y": "rain", "model": small}
     with pytest.raises(ValueError, match="`target` has no 'slope'"):
         npax.interpolate(stations.assign(slope=1.0), ground, covariates="slope", **given)
+    table = ground.assign(slope=ground.soil).to_dataframe().reset_index()
     with pytest.raises(ValueError, match="`observations` has no 'slope'"):
-        npax.interpolate(stations, ground.assign(slope=ground.soil), covariates="slope", **given)
+        npax.interpolate(stations, table, covariates="slope", **given)
+    with pytest.raises(ValueError, match="`observations` has no 'slope'"):
+        npax.interpolate(stations, ground, covariates="slope", **given)
     with pytest.raises(ValueError, match=r"once, got .* covariates=\['x'\]"):
         npax.interpolate(stations, ground, covariates="x", **given)
     with pytest.raises(ValueError, match=r"`error` must name a column .* none of the others"):

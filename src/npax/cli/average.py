@@ -90,7 +90,7 @@ def average(
         if coords is of.Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
-        given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
+        given, observed = of.read_observed(observations, [*x, y], beside, [error, exposure], dated, at)
         columns = [*x, *beside, *([] if weights is None else [weights])]
         wanted, target = of.read_places(at, columns, dated, given, [name for name in by if name not in columns])
         tables.check_there(target, by, at)

@@ -35,7 +35,8 @@ Y = Annotated[str, typer.Option(help="The column of the values.", show_default=F
 Covariates = Annotated[
     list[str] | None,
     typer.Option(
-        help="Columns that tell something of the values beside the places, such as an elevation; of --at, too.",
+        help="Columns that tell something of the values beside the places, such as an elevation; of --at, too. What "
+        "OBS lacks is read off a grid of --at.",
         metavar="COLUMN...",
         show_default=False,
     ),
@@ -114,14 +115,26 @@ Above = Annotated[
 Noise = Annotated[bool, typer.Option(help="Standard deviation of a new observation, or of the noiseless function.")]
 
 
-def read_observed(path: Path, columns: Sequence[str], others: Sequence[str | None], dated: Sequence[str]) -> Any:
+def read_observed(
+    path: Path,
+    columns: Sequence[str],
+    covariates: Sequence[str],
+    others: Sequence[str | None],
+    dated: Sequence[str],
+    at: Path | None,
+) -> Any:
     """The file as it is, and with dates in the columns `dated`, as it is interpolated. **Raises** `ValueError` where
-    one of the `columns` or `others` (but None) is missing, or is not of numbers."""
+    one of the `columns`, `covariates` or `others` (but None) is missing, or is not of numbers; of the covariates some
+    may be missing where `at` is a grid."""
     from . import tables
 
     given = tables.read(path)
     observed = tables.with_dates(given, dated)
-    tables.check_columns(observed, [*columns, *(name for name in others if name is not None)], path, dated=dated)
+    gridded = at is not None and tables.ending(at) in (".nc", ".zarr")
+    beside = [name for name in covariates if not gridded or name in observed]
+    tables.check_columns(
+        observed, [*columns, *beside, *(name for name in others if name is not None)], path, dated=dated
+    )
     return given, observed
 
 

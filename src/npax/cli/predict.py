@@ -109,7 +109,7 @@ def predict(
         if coords is of.Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
-        given, observed = of.read_observed(observations, [*x, *beside, y], [error, exposure], dated)
+        given, observed = of.read_observed(observations, [*x, y], beside, [error, exposure], dated, at)
         table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         wanted = None

@@ -33,6 +33,7 @@ from .known_errors import refuse_no_errors
 from .lognormal import LOG, LogNormalRegressor
 from .missing import refuse_missing
 from .options import model_of
+from .sampled import refuse_unread, sampled
 from .sklearn import DroppedRows, NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 from .units import warn_of_other_units
@@ -146,7 +147,11 @@ class ByName(NamedTuple):
         beside = names.errors + ([] if names.exposure is None else [names.exposure])
         reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
         dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
-        table, attributes = as_table(observations, columns, ys, beside, summed=counts is not None)
+        held = () if is_table(target) else _named(target)
+        seen = with_levels(observations, names.covariates) if is_table(observations) else observations
+        others = [name for name in names.covariates if name in held and name not in _named(seen)]
+        own = [name for name in columns if name not in others]
+        table, attributes = as_table(observations, own, ys, beside, summed=counts is not None)
         places_asked = with_levels(target, columns) if is_table(target) else target
         for there, where in ((table, "observations"), (places_asked, "target")):
             if is_table(there):
@@ -157,6 +162,9 @@ class ByName(NamedTuple):
         starts = [start_of(table[name]) if name in dated else None for name in columns]
         grid = None if is_table(target) else Grid.of(target, columns, starts)
         table = _with_days(table, columns, starts)
+        if grid is not None and others:
+            axes = dict(zip(columns, grid.axes, strict=True))
+            table = sampled(table, others, axes, x, around=x[0] if coords == "latlon" else None)
         places, values = numbers_of(table, columns, "observations"), numbers_of(table, ys, "observations")
         of_each = np.ones(len(values))
         if names.exposure is not None:
@@ -174,6 +182,7 @@ class ByName(NamedTuple):
             refuse_no_errors(known, values, names.errors, table.index[there])
         if not len(places):
             raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
+        refuse_unread(places[:, [columns.index(name) for name in others]], others)
         refuse_missing(places, columns, "`observations`")
         if coords != "latlon":
             warn_of_degrees(x, places)

@@ -71,7 +71,9 @@ def interpolate(
       from the places where it is known if these differ, else by one strategy (call once for each if their noise
       differs). A model of several columns predicts them together, from the places where all are known.
     - `covariates`: names of what tells something of `y` beside the places, in `observations` and `target`, such as an
-      elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is.
+      elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is. What only a
+      gridded `target` has, such as a model of the terrain, is read off there at the places of the observations: linear
+      between its cells, that of the nearest cell where one beside it has no value.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
       is known; see `NeuralProcessRegressor.fit`.
     - `counts`, `exposure`: where `y` holds counts, what they are of, `npax.counts.Poisson()` or
