@@ -15,6 +15,7 @@ import xarray as xr
 import npax
 from npax.estimators import Extrapolation, PlanarDegrees
 from npax.estimators.dates import in_days
+from npax.estimators.units import warn_of_other_units
 
 LON, LAT = np.linspace(-5, 5, 7), np.linspace(40, 48, 5)
 
@@ -306,6 +307,40 @@ def test_units_that_are_not_those_of_the_target_are_told(points, table, small):
     assert not any("'lon'" in str(each.message) for each in told)
     target["elevation"] = ("lat", np.linspace(0, 900, 5), {"units": "metres"})
     interpolate(points, xr.Dataset(coords=target), small, covariates="elevation")
+
+
+SPELLINGS = {
+    "degree": "degrees_north deg °",
+    "m": "metres meter",
+    "km": "kilometers",
+    "K": "kelvin degK",
+    "degree Celsius": "degC celsius °C",
+    "s": "sec seconds",
+    "min": "minutes",
+    "h": "hours hr",
+    "day": "d days",
+    "year": "yr years",
+    "Pa": "Pa",
+    "hPa": "mbar millibar",
+    "dbar": "decibar",
+}
+
+
+def test_each_unit_is_one_however_it_is_written_and_no_other():
+    def column(unit):
+        return xr.Dataset({"z": ("obs", [1.0], {"units": unit})})
+
+    def told(one, other):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            warn_of_other_units(["z"], column(one), column(other))
+        return bool(seen)
+
+    written = [(unit, word) for unit, words in SPELLINGS.items() for word in words.split()]
+    for unit, one in written:
+        for other_unit, other in written:
+            assert told(one, other) == (unit != other_unit), (one, other)
+        assert not told(one, "furlong") and not told(one, "m s-1")
 
 
 @pytest.mark.parametrize("argument", ["x", "y", "covariates"])

@@ -4,7 +4,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import pdist
 
 from npax.inference import LatLon, Planar, Standardiser, coordinates
-from npax.inference.frames import mapped
+from npax.inference.frames import filling, half_range, mapped
 from npax.inference.normalise import east_north_up
 
 
@@ -221,3 +221,42 @@ def test_many_contexts_at_once_are_as_one_by_one(system, rng):
         assert np.allclose(standardiser(values)[i], Standardiser.of(values[i])(values[i]), atol=1e-12)
     assert np.allclose(standardiser.undo(standardiser(values)), values)
     assert system.frame(positions[:, :0])(positions).shape == positions.shape
+
+
+def test_columns_of_what_lies_inside_the_sphere_are_those_of_its_direction(rng):
+    x = np.column_stack([rng.uniform(-180, 180, 30), rng.uniform(-90, 90, 30), rng.uniform(size=30)])
+    assert np.allclose(LatLon().columns(LatLon().positions(x) * [0.5, 0.5, 0.5, 1.0]), x)
+
+
+def test_a_map_has_the_units_of_east_and_north(rng):
+    system = LatLon(units=(1.0, 3.0, 1.0, 0.5))
+    positions = system.positions(rng.uniform(0, 10, (20, 3)))
+    scale, whole = system.frame(positions).frame.scale, system.space(positions)
+    assert np.allclose(scale / scale[0], [1, 3, 0.5])
+    part = system.frame(np.repeat(positions[None, :1], 5, axis=1), whole, positions[None, 0])
+    assert np.allclose(part.frame.scale[0], whole.scale[[0, 1, 3]])
+
+
+@pytest.mark.parametrize(("lat", "seen"), [(0.1, True), (-0.1, False)])
+def test_ninety_degrees_from_the_middle_are_the_edge_of_a_view(lat, seen):
+    """A ring of places around the pole."""
+    lon = np.tile(np.arange(0.0, 360, 30), 2)
+    ring = np.column_stack([lon, np.repeat([60.0, lat], 12), np.zeros(24)])
+    assert LatLon().in_one_view(LatLon().positions(ring)) == seen
+
+
+def test_from_the_middle_that_is_given_all_distances_on_a_map_are_true(rng):
+    system = LatLon(units=(1.0,) * 4)
+    positions = system.positions(rng.uniform([0, 0, 0], [40, 40, 1e-3], (30, 3)))
+    middle = system.positions(np.array([[60.0, -20.0, 0.0]]))
+    frame = system.frame(positions[None], system.space(positions), middle)
+    apart = np.linalg.norm((frame(positions[None]) - frame(middle[None]))[0, :, :2], axis=1)
+    chords = np.linalg.norm((positions - middle)[:, :3], axis=1)
+    assert np.allclose(apart / apart[0], chords / chords[0])
+
+
+@pytest.mark.parametrize("number", [np.finfo(float).smallest_subnormal, np.finfo(float).tiny, 1.0, np.finfo(float).max])
+def test_ranges_have_finite_scales_at_the_ends_of_float64(number):
+    half = half_range(np.array([-number]), np.array([number]))
+    assert half == (number if number > np.finfo(float).tiny else 0)
+    assert 0 < filling(half) < np.inf

@@ -1,7 +1,9 @@
+import inspect
 import itertools
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -284,3 +286,20 @@ def test_what_tiles_cannot_answer(gp, rng):
         Tiled(gp, x[:0], wave(x)[:0])
     with pytest.raises(ValueError, match="`x` must be finite, got NaN or infinity in row 1"):
         Tiled(gp, x, wave(x))(np.array([[1.0, 2.0], [np.nan, 0.0]]))
+
+
+def test_cells_hold_no_more_than_they_may_unless_all_coincide():
+    """Whatever is seen around them, and where a column is constant."""
+    around = SimpleNamespace(near=4, distance=lambda middle, number: np.inf)
+
+    def small(x, largest):
+        return inspect.unwrap(cells.small)(around, largest, cells.Box(x.min(axis=0), x.max(axis=0), x), x)
+
+    line = np.column_stack([np.arange(17.0), np.full(17, 7.0)])
+    assert small(line, 17) and not small(line, 16) and small(line * [0, 1], 1)
+
+
+def test_rounding_errors_do_not_decide_which_side_is_halved():
+    high = np.array([1.0, 1 + 1e-12])
+    half, _ = cells.Box(-high, high, np.zeros((1, 2))).halved(np.zeros((1, 2)))
+    assert half.half[0] == 0.5

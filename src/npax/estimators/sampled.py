@@ -28,7 +28,7 @@ def sampled(
     that of the nearest; NaN where it has none, and farther outside. `axes`: coordinates and covariates of the grid, by
     name, in numbers such as the table's; `around`: a coordinate that comes round again after 360 degrees.
 
-    **Raises** `ValueError` where a covariate varies along a dimension that is not the axis of one coordinate, as on curvilinear grids.
+    **Raises** `ValueError` where a covariate varies along a dimension that is not the axis of one coordinate.
     """
     dims = [dim for name in x for dim in axes[name].dims]
     of_dims = {axes[name].dims[0]: name for name in x if axes[name].ndim == 1 and dims.count(axes[name].dims[0]) == 1}

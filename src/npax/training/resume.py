@@ -140,10 +140,10 @@ def _chosen(optimizer, params):
         held = dict(zip(function.__code__.co_freevars, map(content, function.__closure__ or ()), strict=True))
         for choice in (held.get("mask"), held.get("param_labels")):  # as optax calls them
             if callable(choice):
-                library = str(choice.__module__).split(".")[0] in LIBRARIES
+                library = str(_plain(choice).__module__).split(".")[0] in LIBRARIES
                 choice = None if library else choice(params)
             if choice is not None:
-                found.append(str([leaf for leaf in jax.tree.leaves(choice) if isinstance(leaf, bool | str)]))
+                found.append(str([leaf for leaf in jax.tree.leaves(choice) if isinstance(leaf, bool | int | str)]))
     return sorted(set(found))
 
 
@@ -158,6 +158,8 @@ def _functions(optimizer):
         if isinstance(part, FunctionType):
             yield part
             left += [content(cell) for cell in part.__closure__ or ()]
+        elif isinstance(part, functools.partial | eqx.Partial):
+            left += [part.func, *part.args, *part.keywords.values()]
         elif isinstance(part, MethodType):
             left += [part.__func__, *getattr(part.__self__, "__dict__", {}).values()]
         elif isinstance(part, dict):
