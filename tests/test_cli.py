@@ -313,7 +313,7 @@ def test_land_hides_the_field_only_where_the_ocean_is_observed(
         drawn.append(land)
         return npax.plot.scattered([0.0], [0.0], [0.0], [0.0])
 
-    monkeypatch.setattr("npax.plot.mean_and_std", mean_and_std)
+    monkeypatch.setattr("npax.plot.predictions.mean_and_std", mean_and_std)
     args = ["--coords", "latlon", "--plot", tmp_path / "map.png"]
     for result in (
         predict(observations, weights, "--resolution", 1, *args),
@@ -365,7 +365,9 @@ def test_points_across_the_date_line_are_drawn_the_short_way(observations, weigh
     points = pd.DataFrame({"lon": [179.0, -179.0, -178.5], "lat": [1.0, 2.0, 1.5]})
     points.to_csv(tmp_path / "points.csv", index=False)
     drawn, scattered = [], npax.plot.scattered
-    monkeypatch.setattr("npax.plot.scattered", lambda *a, **style: drawn.append(scattered(*a, **style)) or drawn[0])
+    monkeypatch.setattr(
+        "npax.plot.predictions.scattered", lambda *a, **style: drawn.append(scattered(*a, **style)) or drawn[0]
+    )
     args = ["--at", tmp_path / "points.csv", "--coords", "latlon", "--plot", tmp_path / "map.png"]
     result = predict(observations, weights, *args)
     assert result.exit_code == 0, result.output

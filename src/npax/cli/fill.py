@@ -62,7 +62,7 @@ def fill(
     """
     with clear_errors():
         from . import tables
-        from ._draw import checked_plot, draw_grid, places
+        from ._draw import checked_plot, draw_grid
 
         if output is None and plot is None:
             raise ValueError("Say what to write: -o FILE (.nc, .zarr), --plot PICTURE or both.")
@@ -96,6 +96,8 @@ def fill(
             tables.write(filled, output)
             out.print(f"filled: {output}")
         if plot is not None:
+            from ..plot.predictions import places
+
             down, across = map(str, drawn)
             first = _first(filled[f"{y}_mean"], (down, across))
             rows, columns = np.nonzero(seen.isel(first).transpose(down, across).to_numpy())

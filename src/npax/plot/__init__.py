@@ -17,6 +17,7 @@ from .field import field as field, points as points
 from .flow import flow_panels as flow_panels
 from .image import completion as completion, image as image
 from .panels import mean_and_std as mean_and_std, scattered as scattered
+from .predictions import prediction as prediction
 from .regions import regions as regions
 from .samples import samples as samples
 from .task import task_panels as task_panels
