@@ -82,3 +82,17 @@ def test_values_of_large_errors_do_not_bend_a_trend(rng):
     surface = np.stack([x[:, 0] ** 2, 1 + x[:, 1]], axis=1)
     values = surface + error * rng.normal(size=(400, 2))
     assert np.abs(Trend(x, values, error)(x) - surface).max() < 1.0 < 50 < np.abs(Trend(x, values)(x) - surface).max()
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-3])
+@pytest.mark.parametrize("noise", [0.1, 3.0])
+def test_one_good_measurement_does_not_count_for_all(error, noise, rng):
+    """Wherever it stands, and however much the others' errors explain of what varies."""
+    y = rng.normal(size=(60, 1)) + noise * rng.normal(size=(60, 1))
+    errors = np.full((60, 1), noise)
+    expected = random_effects(y, errors)
+    for i in (0, 30, 59):
+        errors = np.full((60, 1), noise)
+        errors[i] = error
+        mean, std = random_effects(y, errors)
+        assert np.abs(np.log(std / expected[1])) < 1.0 and np.abs(mean - expected[0]) < 1.5 * std

@@ -33,7 +33,7 @@ from .known_errors import refuse_no_errors
 from .lognormal import LOG, LogNormalRegressor
 from .missing import refuse_missing
 from .options import model_of
-from .sampled import refuse_unread, sampled
+from .sampled import sampled, without_unread
 from .sklearn import DroppedRows, NeuralProcessRegressor
 from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
 from .units import warn_of_other_units
@@ -147,9 +147,8 @@ class ByName(NamedTuple):
         beside = names.errors + ([] if names.exposure is None else [names.exposure])
         reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
         dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
-        held = () if is_table(target) else _named(target)
-        seen = with_levels(observations, names.covariates) if is_table(observations) else observations
-        others = [name for name in names.covariates if name in held and name not in _named(seen)]
+        target = _with_itself(target, names.covariates)
+        others = _only_of_the_target(names.covariates, observations, target)
         own = [name for name in columns if name not in others]
         table, attributes = as_table(observations, own, ys, beside, summed=counts is not None)
         places_asked = with_levels(target, columns) if is_table(target) else target
@@ -162,10 +161,7 @@ class ByName(NamedTuple):
         starts = [start_of(table[name]) if name in dated else None for name in columns]
         grid = None if is_table(target) else Grid.of(target, columns, starts)
         table = _with_days(table, columns, starts)
-        if grid is not None and others:
-            axes = dict(zip(columns, grid.axes, strict=True))
-            table = sampled(table, others, axes, x, around=x[0] if coords == "latlon" else None)
-        places, values = numbers_of(table, columns, "observations"), numbers_of(table, ys, "observations")
+        places, values = numbers_of(table, own, "observations"), numbers_of(table, ys, "observations")
         of_each = np.ones(len(values))
         if names.exposure is not None:
             of_each = numbers_of(table, [names.exposure], "observations")[:, 0]
@@ -182,8 +178,17 @@ class ByName(NamedTuple):
             refuse_no_errors(known, values, names.errors, table.index[there])
         if not len(places):
             raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
-        refuse_unread(places[:, [columns.index(name) for name in others]], others)
-        refuse_missing(places, columns, "`observations`")
+        of_covariates = grid is not None and np.isfinite(places[:, : len(x)]).all()
+        beside = ", or the column: what only `target` has is read off there" if of_covariates else ""
+        refuse_missing(places, own, "`observations`", f"Leave these rows out{beside}.")
+        of_each, index = of_each[there], table.index[there]
+        if grid is not None and others:
+            at, axes = dict(zip(x, places.T, strict=False)), dict(zip(columns, grid.axes, strict=True))
+            read = sampled(at, others, axes, around=x[0] if coords == "latlon" else None)
+            there = without_unread(read, others, index, drop=reg.on_missing == "drop")
+            places = np.concatenate([places, read.values], axis=1)[:, [[*own, *others].index(name) for name in columns]]
+            places, values, of_each = places[there], values[there], of_each[there]
+            known = None if known is None else known[there]
         if coords != "latlon":
             warn_of_degrees(x, places)
         first = 2 if coords == "latlon" else 0
@@ -197,7 +202,7 @@ class ByName(NamedTuple):
             attributes = {
                 name: {"long_name": f"the rate of {attributes.get(name, {}).get('long_name', name)}"} for name in ys
             }
-        return cls(names, link, reg, places, values, known, of_each[there], attributes, wanted, grid, told)
+        return cls(names, link, reg, places, values, known, of_each, attributes, wanted, grid, told)
 
     def parts(self) -> list[ByName]:
         """All of `ys` together; or one by one, each with the places where it is known, if these differ and the model
@@ -338,6 +343,27 @@ def _names_of_values(y, observations, x) -> list[Hashable]:
     if not is_table(observations):
         refuse_other_kinds(observations)
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
+
+
+def _with_itself(target, covariates):
+    """A target, of which a covariate may be the DataArray itself."""
+    own = hasattr(target, "to_dataset") and not hasattr(target, "data_vars") and not hasattr(target, "children")
+    return target.to_dataset() if own and target.name in covariates and target.name not in target.coords else target
+
+
+def _only_of_the_target(covariates, observations, target):
+    """Which of the covariates a gridded target has, and observations have not. **Raises** `ValueError` for one that
+    nobody has, or only a table."""
+    seen = _named(with_levels(observations, covariates) if is_table(observations) else observations)
+    others, gridded = [name for name in covariates if name not in seen], not is_table(target)
+    lost = [repr(name) for name in others if not gridded or name not in _named(target)]
+    if lost and len(seen):
+        why = "nor has `target`" if gridded else "and reads it off `target` only where that is a grid"
+        raise ValueError(
+            f"`observations` has no {', '.join(lost)}, {why}; it has {', '.join(map(repr, seen))}"
+            + (f", and `target` {', '.join(map(repr, _named(target)))}." if gridded else ".")
+        )
+    return others
 
 
 def _named(given):

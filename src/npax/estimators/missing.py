@@ -9,8 +9,9 @@ from ..arrays import floats, with_nan
 from ..warn import warn
 from .text import refuse_text
 
-MARKS = ("_FillValue", "missing_value")
-"""Attributes that say which number stands for what is missing; decoding makes it NaN, and takes them away."""
+MARKS = ("_FillValue", "missing_value", "nodata")
+"""Attributes that say which number stands for what is missing (the last of rasters); decoding makes it NaN, and takes
+them away."""
 STORED = (-32768.0, -32767.0, 32767.0)
 """Numbers of 16 bits that files of packed values have for what is missing."""
 ENDLESS = (*(float(f"1e{power}") for power in range(20, 38)), 9.96921e36)
@@ -19,14 +20,16 @@ LONG = 98.0
 """Beyond it a number of nines is told by how far it is from others; -9 only where no other is negative."""
 
 
-def refuse_missing(values: np.ndarray, names: Iterable[Hashable], where: str) -> None:
+def refuse_missing(
+    values: np.ndarray, names: Iterable[Hashable], where: str, remedy: str = "Leave these rows out."
+) -> None:
     """**Raises** `ValueError` naming the columns of `values [n d]` that hold NaN or infinity. `where`: the argument
     that they are of."""
     bad = np.array(~np.isfinite(values))
     if bad.any():
         rows = f"{np.sum(bad.any(axis=1)):,} of {len(bad):,} rows"
         columns = ", ".join(repr(name) for name, column in zip(names, bad.T, strict=True) if column.any())
-        raise ValueError(f"{where} contains NaN or infinity in {rows} (columns {columns}). Leave these rows out.")
+        raise ValueError(f"{where} contains NaN or infinity in {rows} (columns {columns}). {remedy}")
 
 
 def refuse_undecoded(variable: Any, name: Hashable, where: str) -> None:
