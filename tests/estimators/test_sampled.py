@@ -167,3 +167,15 @@ def test_what_cannot_be_read_off(stations, ground, small):
     points = ground.stack(place=["x", "y"]).reset_index("place")
     with pytest.raises(ValueError, match=r"along 'place', which is the axis of none of the coordinates"):
         npax.interpolate(table, points.assign(soil=points.x), **options)
+
+
+def test_places_of_the_grid_without_a_coordinate_are_as_none():
+    axes = {"x": [np.nan, 0.0, 1.0], "y": [0.0, 2.0]}
+    ground = xr.Dataset({"z": (("x", "y"), [[9.0, 9.0], [1.0, 2.0], [4.0, 8.0]])}, axes)
+    np.testing.assert_allclose(read_off(ground, [[0.5, 1.0], [1.2, 0.0], [0.0, 2.0]]), [3.75, 4, 2])
+
+
+def test_half_a_cell_beyond_an_end_is_half_of_the_cell_there():
+    ground = xr.Dataset({"z": (("x", "y"), [[1.0], [2.0], [3.0]])}, {"x": [0.0, 1.0, 5.0], "y": [0.0]})
+    found = read_off(ground, [[-0.4, 0], [-0.6, 0], [6.9, 0], [7.1, 0]])
+    np.testing.assert_allclose(found, [1, np.nan, 3, np.nan])

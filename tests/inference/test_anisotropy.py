@@ -254,3 +254,10 @@ def test_the_prior_is_students():
 
     apart, t = np.array([1.5, -0.5, -1.0]), stats.t(anisotropy.FREEDOM, scale=anisotropy.SPREAD)
     assert np.isclose(density(apart + 0.7) - density(np.zeros(3)), np.sum(t.logpdf(apart) - t.logpdf(0)))
+
+
+def test_columns_that_are_copies_say_no_more_than_one(rng):
+    x = rng.uniform(-2, 2, (30, 2))
+    y = np.sin(3 * x[:, :1]) + 0.5 * rng.normal(size=(30, 1))
+    one, many = (relative_speeds(x, np.repeat(y, k, axis=1), None, groups(2)) for k in (1, 5))
+    assert np.ptp(one) > 0.05 and np.allclose(one, many, rtol=0.07)  # a step of what is rounded

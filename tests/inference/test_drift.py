@@ -3,7 +3,8 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.linear_model import LinearRegression
 
-from npax.inference import Drift, Planar
+from npax.inference import Drift, Planar, anisotropy
+from npax.inference.anisotropy import matern12
 
 
 def matern32(distance):
@@ -200,3 +201,51 @@ def test_by_what_covariates_differ_from_the_expected_is_told_by_the_noise_beside
     expected = drift.each[0].expected
     noise = (drift.of_z(z) - expected(x)) / expected.weights
     assert np.allclose(noise[:, 0], noise[:, 1]) and noise.min() > 0
+
+
+def test_groups_that_vary_more_than_others_count_for_less(rng):
+    """One in nine, of two hundred times the standard deviation: as one of all it would be off by 0.2."""
+    x = rng.uniform(-2, 2, (1152, 2))
+    z, far = rng.normal(size=(1152, 1)), (x > 2 / 3).all(axis=1)[:, None]
+    y = z + np.where(far, 20.0, 0.1) * rng.normal(size=(1152, 2))
+    off = Drift(Planar(isotropic=True), x, z, y).coef - 1
+    assert np.sqrt(np.mean(off**2)) < 0.1
+
+
+def test_units_are_those_of_what_the_slopes_leave(rng):
+    """Which varies fast along the one coordinate, and the covariate along the other."""
+    x, speeds = rng.uniform(-2, 2, (400, 2)), np.array([0.3, 3.0])
+    covariance = anisotropy.matern32(cdist(x * speeds, x * speeds, "sqeuclidean"))[0] + 0.01 * np.eye(400)
+    z = np.sin(6 * x[:, :1])
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=(400, 1)) + 10 * z
+    units = Drift(Planar(), x, z, y).coordinates.units
+    assert np.isclose(np.log(units[1] / units[0]), np.log(10), atol=0.6)
+
+
+@pytest.mark.parametrize("slope", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize("kernel", [matern12, anisotropy.matern32])
+def test_the_likelier_of_two_covariances_is_taken(kernel, slope, rng):
+    """Of what the slopes leave, whatever they are."""
+    x, z = rng.uniform(-2, 2, (500, 2)), rng.normal(size=(500, 1))
+    covariance = kernel(cdist(x, x, "sqeuclidean"))[0] + 1e-4 * np.eye(500)
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=(500, 1)) + slope * z
+    drift = Drift(Planar(isotropic=True), x, z, y)
+    assert drift.each[0].expected.fit.kernel is kernel
+
+
+def test_columns_together_are_what_each_is_alone(rng):
+    """With errors of its own."""
+    x, z = rng.uniform(-2, 2, (80, 2)), rng.normal(size=(80, 2))
+    error = rng.choice([0.1, 3.0], (80, 2))
+    y = np.sin(2 * x) + z + error * rng.normal(size=(80, 2))
+    both, *alone = (Drift(Planar(isotropic=True), x, z, y[:, c], error[:, c]) for c in ([0, 1], [0], [1]))
+    assert np.allclose(both.coef, np.concatenate([drift.coef for drift in alone]))
+    assert np.allclose(both.coef_std, np.concatenate([drift.coef_std for drift in alone]))
+
+
+def test_of_very_many_observations_all_tell_slopes(rng):
+    """More groups than are looked at on the way; white noise beside a covariate that few have."""
+    x, z, y = rng.uniform(-2, 2, (18_000, 1)), np.zeros((18_000, 1)), rng.normal(size=(18_000, 1))
+    z[rng.permutation(18_000)[:60]] = 1.0
+    drift = Drift(Planar(), x, z, y + 3 * z)
+    assert np.isclose(drift.coef_std.item(), 60**-0.5, rtol=0.15)

@@ -415,3 +415,22 @@ def test_only_where_the_strategy_is_left_open(kwargs, rng):
     reg = npax.NeuralProcessRegressor(**kwargs).fit(x, y[:, 0])
     assert reg.averaged_ == 1
     assert npax.NeuralProcessRegressor().fit(x, y[:, 0]).averaged_ > 1
+
+
+def test_the_process_of_means_has_their_noise(rng):
+    """That of an observation, which has four times the variance of the function, by their number."""
+    x = rng.uniform(-2, 2, (2500, 1))
+    covariance = matern32(np.square(4 * (x - x.T)))[0] + 1e-9 * np.eye(2500)
+    y = np.linalg.cholesky(covariance) @ rng.normal(size=x.shape) + 2 * rng.normal(size=x.shape)
+    found = superobservations(Planar(units=(1.0,)), x, y)
+    assert found.number > 7 and found.fit is not None
+    assert np.isclose(np.log(found.fit.noise), np.log(4 / found.number), atol=1)
+
+
+def test_of_few_places_a_few_repeats_tell_no_noise(rng):
+    """Half as many more as places, but fewer than 16."""
+    places = rng.uniform(-2, 2, (12, 1))
+    for more, several in ((8, False), (24, True)):
+        x = np.concatenate([places, places[np.arange(more) % 12]])
+        found = superobservations(Planar(units=(1.0,)), x, np.sin(x) + 0.5 * rng.normal(size=x.shape))
+        assert (found.number > 1) == several

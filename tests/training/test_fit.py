@@ -35,6 +35,7 @@ from npax.training import presets
 from npax.training.checkpoint import checkpoints
 from npax.training.checks import check_drawn, check_precision
 from npax.training.fit import _contents
+from npax.training.optimizers import warmup_cosine, warmup_stable_decay
 from npax.training.resume import _code, _updates
 
 TOLD_APART = FunctionAndNoise(1)
@@ -932,3 +933,75 @@ def test_tasks_of_shapes_that_do_not_fit_are_refused(shapes):
 def test_context_and_targets_of_a_task_have_the_same_columns(shapes, name):
     with pytest.raises(ValueError, match=f"`{name}c` and `{name}t` must have the same columns"):
         npax.Task.of(*map(np.zeros, shapes))
+
+
+def test_schedules_rise_and_fall_as_documented():
+    """Over a twentieth of the steps, 500 or 300 at most; and from the peak to zero."""
+    for steps, rise in ((100, 5), (1000, 50), (100_000, 500)):
+        at = np.array([0, rise / 2, rise, (rise + steps) / 2, steps])
+        assert np.allclose(warmup_cosine(steps, 2.0)(at), [2 / rise, 1 + 1 / rise, 2, 1, 0], atol=1e-5)
+    for steps, rise in ((1000, 50), (100_000, 300)):
+        at = np.array([0, rise, 0.5 * steps, 0.6 * steps, 0.8 * steps, steps])
+        assert np.allclose(warmup_stable_decay(steps, 2.0, 0.4)(at), [2 / rise, 2, 2, 2, 1, 0], atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [npax.training.muon, npax.training.adamw, npax.training.yogi])
+def test_a_gradient_counts_as_one_of_norm_3_at_most(make):
+    params = {"bias": jnp.arange(4.0)}
+    optimizer = make(100, 0.1)
+
+    @jax.jit
+    def second(norm):
+        """Of two, the first of which is small: the first alone is that of any norm."""
+        _, state = optimizer.update({"bias": jnp.full(4, 0.1)}, optimizer.init(params), params)
+        return optimizer.update({"bias": norm * jnp.array([0.5, -0.5, 0.5, -0.5])}, state, params)[0]["bias"]
+
+    with jax.numpy_dtype_promotion("standard"):  # for optax
+        below, three, above = (np.asarray(second(norm)) for norm in (2.0, 3.0, 300.0))
+    assert np.allclose(above, three, rtol=1e-4) and not np.allclose(below, three, rtol=1e-2)
+
+
+def test_what_is_no_matrix_has_the_rate_of_adam():
+    """Whichever that of matrices is."""
+    params = {"bias": jnp.zeros(3)}
+
+    def update(*rates):
+        optimizer = npax.training.muon(100, *rates)
+        with jax.numpy_dtype_promotion("standard"):  # for optax
+            return optimizer.update({"bias": jnp.array([0.5, -0.1, 0.2])}, optimizer.init(params), params)[0]["bias"]
+
+    assert np.allclose(update(1.0, 1e-3), update(5.0, 1e-3)) and np.allclose(2 * update(1.0, 1e-3), update(1.0, 2e-3))
+    assert np.all(update(1.0, 1e-3) != 0)
+
+
+def _no_gradient(model):
+    """Zero, whose gradient is none."""
+    return sum(jnp.sqrt(0 * jnp.sum(leaf)) for leaf in jax.tree.leaves(eqx.filter(model.path, eqx.is_inexact_array)))
+
+
+@pytest.mark.parametrize("lost", [_no_gradient, lambda model: jnp.nan], ids=["gradient", "loss"])
+def test_steps_are_skipped_whatever_an_optimiser_makes_of_them(lost):
+    """Where the loss alone, or the gradient alone, is not finite, and the update is."""
+
+    def objective(model, task, key):
+        return npax.objectives.nll(model, task) + lost(model)
+
+    with pytest.warns(RuntimeWarning, match="All of the 3 steps were skipped"):
+        result = train(3, objective=objective, optimizer=optax.chain(optax.zero_nans(), optax.sgd(0.1)))
+    assert result.skipped == 3
+
+
+def test_skipped_steps_of_all_seeds_are_counted():
+    with pytest.warns(RuntimeWarning, match="All of the 4 steps were skipped"):
+        assert train(4, tasks=Sines(broken=1.0), seeds=3).skipped == 12
+
+
+def test_a_curriculum_changes_its_stages_with_the_chunks_wherever_a_run_ended_and_is_evaluated(tmp_path):
+    """Rates that depend on no number of steps."""
+    curriculum = Curriculum((Stage(Sines(), 4), Stage(Sines(), 2)))
+    options = {"tasks": curriculum, "optimizer": optax.sgd(0.1), "chunk": 4}
+    assert len(set(curriculum.plan(4)[1:3])) == 2
+    whole = train(16, **options).losses
+    train(6, **options, checkpoint=tmp_path)
+    assert np.allclose(train(16, **options, checkpoint=tmp_path).losses, whole[6:], rtol=1e-5)
+    assert np.allclose(train(16, **options, evaluate=lambda model: 0, evaluate_every=1).losses, whole, rtol=1e-5)

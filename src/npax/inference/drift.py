@@ -86,7 +86,8 @@ class Drift:
             columns = zip(rest.T, self.slopes.T, errors, kernels, strict=True)
             self.each = [_slopes(seen, covariates, *column) for column in columns]
             self.slopes = np.stack([column.mean for column in self.each], axis=1)
-            kernels = [(column.expected.fit.kernel,) for column in self.each]
+            if number:  # what no slopes have left yet is rougher or smoother by what the covariates add
+                kernels = [(column.expected.fit.kernel,) for column in self.each]
 
     def __call__(self, z: Float[np.ndarray, "n p"]) -> Float[np.ndarray, "n dy"]:
         return self.of_z(z) @ self.slopes * self.unit
