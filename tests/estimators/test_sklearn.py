@@ -726,3 +726,9 @@ def test_tiles_have_the_units_of_all_that_is_observed(small, rng):
     system = npax.inference.adapted(npax.inference.Planar(), X, y[:, None], None, True)
     by_itself = npax.inference.Tiled(small, X, y[:, None], system, size=16)(X[:9] + 0.1)
     np.testing.assert_allclose(found, by_itself.mean[:, 0], rtol=1e-6)
+
+
+def test_columns_that_are_never_known_together_are_to_be_fitted_one_by_one(small, rng):
+    y = np.where(np.arange(2) == np.arange(6)[:, None] % 2, 1.0, np.nan)
+    with pytest.raises(ValueError, match="6 of 6 rows of `y` hold NaN or infinity. Fit each column by itself"):
+        npax.NeuralProcessRegressor(small).fit(rng.uniform(size=(6, 2)), y)

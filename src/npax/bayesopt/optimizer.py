@@ -68,6 +68,7 @@ class Optimizer:
     - What the model foresees of each answer is compared with it, and how certain the model is taken to be follows from
       that (`record.Record`).
     - Everything is plain data: an optimizer can be pickled between questions.
+    - `result` has the best value that was told, `recommend` the place and the value that the model takes for the best.
 
     **Arguments:**
 

@@ -73,7 +73,9 @@ def interpolate(
     - `covariates`: names of what tells something of `y` beside the places, in `observations` and `target`, such as an
       elevation: see `NeuralProcessRegressor`. Predictions are NaN where they are, as where a coordinate is. What only a
       gridded `target` has, such as a model of the terrain, is read off there at the places of the observations: linear
-      between its cells, that of the nearest cell where one beside it has no value.
+      between its cells (classes should be zeros and ones, directions sine and cosine), beside cells without a value
+      that of the nearest that has one. Observations where it has none, or more than half a cell outside, are left out
+      with a warning, or refused if `on_missing="raise"`.
     - `error`: the name of what holds known standard errors of `y` (or names, one for each of `y`), zero where no noise
       is known; see `NeuralProcessRegressor.fit`.
     - `counts`, `exposure`: where `y` holds counts, what they are of, `npax.counts.Poisson()` or

@@ -388,6 +388,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         lost = f"{np.sum(~finite)} of {len(y)} rows of `y` hold NaN or infinity"
         if self.on_missing == "raise" or (reset and not finite.any()):
             remedy = "Remove them" + (', or pass `on_missing="drop"`.' if self.on_missing == "raise" else ".")
+            if np.isfinite(y).any() and not finite.any():
+                remedy = "Fit each column by itself (`npax.interpolate` does), with a model of one column."
             raise ValueError(f"{lost}. {remedy}")
         others = int(np.sum(np.isfinite(y[~finite])))
         beside = (
