@@ -730,5 +730,5 @@ def test_tiles_have_the_units_of_all_that_is_observed(small, rng):
 
 def test_columns_that_are_never_known_together_are_to_be_fitted_one_by_one(small, rng):
     y = np.where(np.arange(2) == np.arange(6)[:, None] % 2, 1.0, np.nan)
-    with pytest.raises(ValueError, match="6 of 6 rows of `y` hold NaN or infinity. Fit each column by itself"):
+    with pytest.raises(ValueError, match=r"6 of 6 rows of `y` hold NaN or infinity\. Fit each column by itself"):
         npax.NeuralProcessRegressor(small).fit(rng.uniform(size=(6, 2)), y)
