@@ -347,8 +347,8 @@ def _names_of_values(y, observations, x) -> list[Hashable]:
 
 def _with_itself(target, covariates):
     """A target, of which a covariate may be the DataArray itself."""
-    own = hasattr(target, "to_dataset") and not hasattr(target, "data_vars") and not hasattr(target, "children")
-    return target.to_dataset() if own and target.name in covariates and target.name not in target.coords else target
+    array = hasattr(target, "to_dataset") and hasattr(target, "name") and not hasattr(target, "children")
+    return target.to_dataset() if array and target.name in covariates and target.name not in target.coords else target
 
 
 def _only_of_the_target(covariates, observations, target):
