@@ -434,3 +434,49 @@ def test_of_few_places_a_few_repeats_tell_no_noise(rng):
         x = np.concatenate([places, places[np.arange(more) % 12]])
         found = superobservations(Planar(units=(1.0,)), x, np.sin(x) + 0.5 * rng.normal(size=x.shape))
         assert (found.number > 1) == several
+
+
+def spectrum(rng, depth):
+    """3,000 places with noise, and a line that is some 20 of them wide."""
+    x = np.sort(rng.uniform(0, 300, (3000, 1)), axis=0)
+    f = 1 + 0.1 * np.sin(x / 50) - depth * np.exp(-0.5 * (x - 140) ** 2)
+    return x, f, f + 0.05 * rng.normal(size=x.shape)
+
+
+def test_what_stands_out_in_few_places_is_not_averaged_away(rng):
+    """A line is seen as it is, beside it means are; without it, the negative control, all are means."""
+    (x, _, y), (_, _, flat) = spectrum(rng, 0.7), spectrum(rng, 0.0)
+    found, order = superobservations(Planar(units=(1.0,)), x, y), rng.permutation(len(x))
+    near = np.abs(found.x[:, 0] - 140) < 1.5
+    assert np.isin(found.x[near], x).all() and near.sum() == np.sum(np.abs(x - 140) < 1.5)
+    assert found.number > 3 and not np.isin(found.x[np.abs(found.x[:, 0] - 140) > 10], x).any()
+    again = superobservations(Planar(units=(1.0,)), x[order], y[order])
+    assert np.allclose(np.sort(again.x, axis=0), np.sort(found.x, axis=0))
+    assert not np.isin(superobservations(Planar(units=(1.0,)), x, flat).x, x).any()
+
+
+def test_outliers_are_averaged(rng):
+    x, _, y = spectrum(rng, 0.0)
+    y[::100] += 1.0
+    found = superobservations(Planar(units=(1.0,)), x, y)
+    assert found.number > 3 and np.isin(found.x, x).mean() < 0.1
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.5, 2.0])
+@pytest.mark.parametrize("length", [0.3, 1.0])
+def test_of_a_field_that_is_alike_everywhere_nothing_stands_out(length, noise, rng):
+    x = rng.uniform(-2, 2, (2000, 2))
+    r = np.sqrt(3) * cdist(x, x) / length
+    y = np.linalg.cholesky((1 + r) * np.exp(-r) + 1e-9 * np.eye(2000)) @ rng.normal(size=(2000, 1))
+    y += noise * rng.normal(size=y.shape)
+    found = superobservations(Planar(units=(1.0, 1.0)), x, y)
+    assert found.number == 1 or not np.isin(found.x, x).all(axis=1).any()
+
+
+@pytest.mark.usefixtures("optimised")
+def test_the_shipped_model_sees_a_line(rng):
+    x, f, y = spectrum(rng, 0.7)
+    reg = npax.NeuralProcessRegressor().fit(x, y[:, 0])
+    line = np.abs(x[:, 0] - 140) < 3
+    assert reg.averaged_ > 3 and reg.strategy_ == "tiled"
+    assert np.sqrt(np.mean((reg.predict(x[line]) - f[line, 0]) ** 2)) < 0.05

@@ -28,7 +28,7 @@ from ..models._base import hears_errors
 class Seen(NamedTuple):
     """Of some columns of `y`, less the `drift` that covariates add: observations `x [n d]`, `y [n dy]` in their units
     (`system`) and their known errors, or means of a `number` of them, the errors of these, the `noise` of one
-    observation and what they were taken for (`npax.inference.superobservations`)."""
+    observation, what they were taken for, and whether `features` stand out (`npax.inference.superobservations`)."""
 
     drift: Drift
     system: AbstractCoordinates
@@ -38,6 +38,7 @@ class Seen(NamedTuple):
     noise: Noise | None = None
     fit: Fit | None = None
     error: np.ndarray | None = None
+    features: bool = False
 
     @classmethod
     def of(
@@ -66,7 +67,9 @@ class Seen(NamedTuple):
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:
         """How far a tile reaches, and the variance of the noise beside that of what varies in it, infinite where that
-        is not known; of many observations they do not matter."""
+        is not known; of many observations they do not matter. Features need tiles, which see finer detail."""
+        if self.features:
+            return 0.0, np.inf
         if len(self.x) > EXACT_UP_TO:
             return np.inf, np.inf
         positions = self.system.positions(self.x)

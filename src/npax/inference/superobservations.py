@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import KDTree
 from scipy.special import softmax
+from scipy.stats import chi2
 
 from .anisotropy import Blocks, Fit, fitted, gaussian, matern12, matern32
 from .groups import Groups, groups, of_same
@@ -28,6 +29,8 @@ HEARD = 0.75
 REPEATED, FREEDOM, SEVERAL = 1.5, 16, 10
 """Observations of a place, on average, and more of them than places, from which on they tell the noise; and places from
 which on their means tell how much varies: intervals from those of three to five cover 74 to 92 %."""
+BOX, FEATURE, OUTSTANDING = 32, 3, 4.0
+"""Means in a box; how many of them make a feature, and by how many standard deviations they stand out."""
 PLACES = 512
 """Where the distances between near observations are measured, at most."""
 
@@ -36,7 +39,7 @@ class Superobservations(NamedTuple):
     """Means `x [m d]`, `y [m dy]` of observations and the `number` of them in each, on average. Where that is not 1,
     the noise of the observations, and standard deviations `error [m dy]` of that of the means, as far as the network
     is to hear of it; otherwise the known errors, if any. And the Gaussian process that they were taken for, where they
-    are enough."""
+    are enough; `features`: whether something stands out in few places, which stays alone."""
 
     x: np.ndarray
     y: np.ndarray
@@ -44,6 +47,7 @@ class Superobservations(NamedTuple):
     noise: Scatter | None = None
     fit: Fit | None = None
     error: np.ndarray | None = None
+    features: bool = False
 
 
 def superobservations(
@@ -72,12 +76,15 @@ def superobservations(
 
     Where nothing is seen among the noise four become one at a time, until something is.
 
+    What stands out in few places, such as a spectral line or a hot spot, the process does not know: there observations
+    stay alone, or in groups of a quarter of the number (`resolving`).
+
     Repeated observations of the same places, ten or more, become their means where there are half as many more as
     places, and 16: then they tell the noise, and the network hears of all of that.
 
     **Arguments:** `coordinates` that are `adapted`: near is what varies little; `hears`: whether the network hears of
     errors, without which repeats stay as they are, and nothing is told of means. **Cost:** on a CPU core 1.4 s for
-    2,000 observations, 2 to 5 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
+    2,000 observations, 4 to 9 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
     averaged depends on the noise of most; it is taken to be independent. Of 10 to 40 places whose means are as noisy as
     the function is strong intervals of this are too narrow: they hold 83 to 93 % (`benchmarks/repeats.py`).
     """
@@ -98,6 +105,13 @@ def superobservations(
             break
         before, of_means = len(seen.sizes), seen.variances(known)
         more, fit = how_many(seen.means(points), seen.means(values), of_means)  # they may show what noise has hidden
+    features = False
+    if seen is not None and fit is not None:
+        finer = resolving(seen, points, values, known, fit, number)
+        features = bool(finer.any())
+        if features:
+            weight = np.where(finer, np.maximum(finer, weight), weight)
+            seen = Groups(list(groups(points, number, weight)), weight)
     repeated = repeats(points, values, known, fit) if seen is None and hears else None
     seen = seen or repeated
     if fit is not None:
@@ -117,7 +131,42 @@ def superobservations(
         Scatter(np.sqrt(noise) * standardise.std, at, frame, coordinates),
         fit,
         np.sqrt(seen.variances(heard)) * standardise.std if hears and heard.any() else None,
+        features,
     )
+
+
+def resolving(
+    seen: Groups, points: np.ndarray, values: np.ndarray, known: np.ndarray, fit: Fit, number: int
+) -> np.ndarray:
+    """Weights `[n]` by which the observations at `points [n d]` stay alone, or in groups of a quarter of the `number`,
+    where features stand out of these, and 0 elsewhere: spectral lines or hot spots, which are rare, so that a `fit` to
+    all does not know them. The noise is that `seen` within groups, by the median, of which features and outliers change
+    little."""
+    free = 1 - seen.weight / seen.total[seen.of_each]
+    squares = np.square(values - seen.means(values)[seen.of_each])[free[:, 0] > 0] / free[free[:, 0] > 0]
+    noise = np.maximum(np.median(squares, axis=0) / chi2.median(1) - np.median(known, axis=0), 0.0)
+    finer = np.zeros(len(points))
+    if number // 4 > 1:
+        of = Groups(list(groups(points, number // 4, seen.weight[:, 0])), seen.weight[:, 0])
+        out = standing_out(of.means(points), of.means(values), of.variances(known + noise), noise, fit)
+        finer[out[of.of_each]] = 4
+    finer[standing_out(points, values, known + noise, noise, fit)] = number
+    return finer
+
+
+def standing_out(
+    points: np.ndarray, values: np.ndarray, variances: np.ndarray, noise: np.ndarray, fit: Fit
+) -> np.ndarray:
+    """Which of the `values [n dy]` at `points [n d]` lie where a feature stands out, `[n]`: in boxes of 32 of which
+    three differ from the median, on one side, by four standard deviations of what their `variances [n dy]` and the
+    function of a `fit` let expect. Few do by chance, and as many outliers are seldom in a box."""
+    out = np.zeros(len(points), bool)
+    for rows in groups(points, BOX):
+        apart = np.sqrt(np.square(points[rows] - points[rows].mean(axis=0)).sum(axis=1, keepdims=True))
+        expected = variances[rows] + 2 * noise * fit.varied(apart)
+        away = (values[rows] - np.median(values[rows], axis=0)) / np.sqrt(np.maximum(expected, TINY))
+        out[rows] = max(np.sum(side * away > OUTSTANDING, axis=0).max() for side in (-1, 1)) >= FEATURE
+    return out
 
 
 def repeats(points: np.ndarray, values: np.ndarray, known: np.ndarray, fit: Fit | None) -> Groups | None:
