@@ -31,6 +31,8 @@ REPEATED, FREEDOM, SEVERAL = 1.5, 16, 10
 which on their means tell how much varies: intervals from those of three to five cover 74 to 92 %."""
 BOX, FEATURE, OUTSTANDING = 32, 3, 4.0
 """Means in a box; how many of them make a feature, and by how many standard deviations they stand out."""
+LEAST_NOISY = 0.25
+"""The quantile that tells the noise in a box, of which a feature may fill most."""
 PLACES = 512
 """Where the distances between near observations are measured, at most."""
 
@@ -141,16 +143,20 @@ def resolving(
     """Weights `[n]` by which the observations at `points [n d]` stay alone, or in groups of a quarter of the `number`,
     where features stand out of these, and 0 elsewhere: spectral lines or hot spots, which are rare, so that a `fit` to
     all does not know them. The noise is that `seen` within groups, by the median, of which features and outliers change
-    little."""
-    free = 1 - seen.weight / seen.total[seen.of_each]
-    squares = np.square(values - seen.means(values)[seen.of_each])[free[:, 0] > 0] / free[free[:, 0] > 0]
+    little; where it is stronger, that of the quarter of a box where it is least."""
+    free = np.maximum(1 - seen.weight / seen.total[seen.of_each], TINY)
+    squares = np.square(values - seen.means(values)[seen.of_each]) / free
     noise = np.maximum(np.median(squares, axis=0) / chi2.median(1) - np.median(known, axis=0), 0.0)
+    here = np.empty_like(values)
+    for rows in groups(points, BOX):
+        local = np.quantile(squares[rows], LEAST_NOISY, axis=0) / chi2.ppf(LEAST_NOISY, 1)
+        here[rows] = np.maximum(known[rows] + noise, local)
     finer = np.zeros(len(points))
     if number // 4 > 1:
         of = Groups(list(groups(points, number // 4, seen.weight[:, 0])), seen.weight[:, 0])
-        out = standing_out(of.means(points), of.means(values), of.variances(known + noise), noise, fit)
+        out = standing_out(of.means(points), of.means(values), of.variances(here), noise, fit)
         finer[out[of.of_each]] = 4
-    finer[standing_out(points, values, known + noise, noise, fit)] = number
+    finer[standing_out(points, values, here, noise, fit)] = number
     return finer
 
 
