@@ -179,8 +179,8 @@ class ByName(NamedTuple):
         if not len(places):
             raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
         of_covariates = grid is not None and np.isfinite(places[:, : len(x)]).all()
-        beside = ", or the column: what only `target` has is read off there" if of_covariates else ""
-        refuse_missing(places, own, "`observations`", f"Leave these rows out{beside}.")
+        or_else = ", or the column: what only `target` has is read off there" if of_covariates else ""
+        refuse_missing(places, own, "`observations`", f"Leave these rows out{or_else}.")
         of_each, index = of_each[there], table.index[there]
         if grid is not None and others:
             at, axes = dict(zip(x, places.T, strict=False)), dict(zip(columns, grid.axes, strict=True))

@@ -95,7 +95,7 @@ class _Position:
     def __init__(self, axis: np.ndarray, places: np.ndarray, around: bool):
         known = np.flatnonzero(np.isfinite(axis))
         at = np.where(np.isfinite(places), places, np.nan)
-        axis, at = (_onwards(axis[known]), at) if around else (axis[known], at)
+        axis = _onwards(axis[known]) if around else axis[known]
         order = np.argsort(axis, kind="stable")
         axis, order = np.asarray(axis[order], np.float64), known[order]
         if around and len(axis):

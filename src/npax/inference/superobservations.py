@@ -1,6 +1,7 @@
 """Means of near observations, where noise hides what differs among them: superobservations, as data assimilation calls
 them (Lorenc, 1981, Monthly Weather Review 109)."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -147,27 +148,33 @@ def resolving(
     free = np.maximum(1 - seen.weight / seen.total[seen.of_each], TINY)
     squares = np.square(values - seen.means(values)[seen.of_each]) / free
     noise = np.maximum(np.median(squares, axis=0) / chi2.median(1) - np.median(known, axis=0), 0.0)
-    here = np.empty_like(values)
-    for rows in groups(points, BOX):
+    here, boxes = np.empty_like(values), list(groups(points, BOX))
+    for rows in boxes:
         local = np.quantile(squares[rows], LEAST_NOISY, axis=0) / chi2.ppf(LEAST_NOISY, 1)
         here[rows] = np.maximum(known[rows] + noise, local)
     finer = np.zeros(len(points))
     if number // 4 > 1:
         of = Groups(list(groups(points, number // 4, seen.weight[:, 0])), seen.weight[:, 0])
-        out = standing_out(of.means(points), of.means(values), of.variances(here), noise, fit)
+        middles = of.means(points)
+        out = standing_out(groups(middles, BOX), middles, of.means(values), of.variances(here), noise, fit)
         finer[out[of.of_each]] = 4
-    finer[standing_out(points, values, here, noise, fit)] = number
+    finer[standing_out(boxes, points, values, here, noise, fit)] = number
     return finer
 
 
 def standing_out(
-    points: np.ndarray, values: np.ndarray, variances: np.ndarray, noise: np.ndarray, fit: Fit
+    boxes: Iterable[np.ndarray],
+    points: np.ndarray,
+    values: np.ndarray,
+    variances: np.ndarray,
+    noise: np.ndarray,
+    fit: Fit,
 ) -> np.ndarray:
-    """Which of the `values [n dy]` at `points [n d]` lie where a feature stands out, `[n]`: in boxes of 32 of which
-    three differ from the median, on one side, by four standard deviations of what their `variances [n dy]` and the
-    function of a `fit` let expect. Few do by chance, and as many outliers are seldom in a box."""
+    """Which of the `values [n dy]` at `points [n d]` lie where a feature stands out, `[n]`: in `boxes` of which
+    three differ from the median, on one side, by four standard deviations of what their `variances [n dy]` and
+    the function of a `fit` let expect. Few do by chance, and as many outliers are seldom in a box."""
     out = np.zeros(len(points), bool)
-    for rows in groups(points, BOX):
+    for rows in boxes:
         apart = np.sqrt(np.square(points[rows] - points[rows].mean(axis=0)).sum(axis=1, keepdims=True))
         expected = variances[rows] + 2 * noise * fit.varied(apart)
         away = (values[rows] - np.median(values[rows], axis=0)) / np.sqrt(np.maximum(expected, TINY))

@@ -117,8 +117,10 @@ def _of_points(found, x, y, coords, observed, name):
 
 def _checked(found, x, y):
     """The name of what is drawn."""
+    from ..estimators.table import is_table
+
     gridded = hasattr(found, "data_vars")
-    if not (gridded or (hasattr(found, "iloc") and hasattr(found, "columns"))):
+    if not (gridded or is_table(found)):
         kind = type(found)
         raise TypeError(
             f"`found` must be a DataFrame or an xarray Dataset, as npax.interpolate returns it; got "

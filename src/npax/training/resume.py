@@ -143,7 +143,7 @@ def _chosen(optimizer, params):
                 library = str(_plain(choice).__module__).split(".")[0] in LIBRARIES
                 choice = None if library else choice(params)
             if choice is not None:
-                found.append(str([leaf for leaf in jax.tree.leaves(choice) if isinstance(leaf, bool | int | str)]))
+                found.append(str([leaf for leaf in jax.tree.leaves(choice) if isinstance(leaf, int | str)]))
     return sorted(set(found))
 
 
