@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -16,6 +17,8 @@ from .compiled import keep_compiled_programs as keep_compiled_programs
 
 T = TypeVar("T")
 AXIS = "devices"
+WORKERS = 8
+"""Threads at most."""
 
 
 def one_device_per_core() -> None:
@@ -147,6 +150,19 @@ def as_here(function: Callable[..., T]) -> Callable[..., T]:
             return function(*args)
 
     return told
+
+
+def in_threads(function: Callable[..., T], items: Iterable[Any]) -> Iterator[T]:
+    """`map(function, items)`, some of them side by side: small programs do not fill several cores."""
+    with ThreadPoolExecutor(min(cores(), WORKERS)) as pool:
+        yield from pool.map(as_here(function), items)
+
+
+def first_compiles(function: Callable[..., T], items: Sequence[Any] | np.ndarray) -> Iterator[T]:
+    """`in_threads`, the first of the items alone: it compiles what the others need."""
+    if len(items):
+        yield function(items[0])
+        yield from in_threads(function, items[1:])
 
 
 def split(function: Callable, mesh: Mesh, axis: int = 0) -> Callable:

@@ -10,11 +10,22 @@ import jax.random as jr
 import numpy as np
 import pytest
 import untrained
+from hypothesis import given, strategies as st
 from laws import MODELS
 from scipy.stats import multivariate_normal
 
 import npax
-from npax.inference import Exact, Tiled, autoregressive, autoregressive_log_prob, covariance, joint, joint_samples
+from npax.inference import (
+    Exact,
+    Tiled,
+    autoregressive,
+    autoregressive_log_prob,
+    chains,
+    covariance,
+    joint,
+    joint_samples,
+)
+from npax.inference.buckets import bucket
 from npax.inference.joint import nearest_correlation
 from npax.inference.predict import to_model
 
@@ -172,10 +183,45 @@ def test_samples_are_reproducible_and_of_the_shape_asked_for(gp, problem):
     assert npax.sample(gp, xc[:0], yc[:0], xt, n=3, key=jr.key(0)).shape == (3, 9, 1)
 
 
+@pytest.mark.parametrize("known", [False, True])
+def test_a_sample_does_not_depend_on_those_beside_it_nor_on_the_programs_that_draw_it(
+    gp, problem, known, rng, monkeypatch
+):
+    """Be they few or many, on one core or several, in one program or in ever larger ones, in parts or under `jit`."""
+    xc, yc, xt = problem
+    yc, error = np.tile(yc, (6, 1)), rng.uniform(0.0, 1.0, (6 * len(yc), 1)) if known else None
+    xc, xt = rng.normal(size=(len(yc), 1)), np.linspace(-3, 3, 40)[:, None]
+    noisy = type(gp)(noise=0.7)  # well conditioned: rounding errors stay small along a chain
+    for noise in (True, False):
+        options = {"error": error, "include_noise": noise}
+        drawn = partial(npax.sample, noisy, xc, yc, xt, key=jr.key(3), **options)
+        under_jit = jax.jit(lambda key, options=options: npax.sample(noisy, xc, yc, xt, 3, key=key, **options))
+        expected = np.asarray(drawn(5))
+        assert len(np.unique(expected[:, 0])) == 5
+        assert np.allclose(drawn(3), expected[:3], atol=1e-4)
+        assert np.allclose(under_jit(jr.key(3)), expected[:3], atol=1e-4)
+        with monkeypatch.context() as patched:
+            patched.setattr(chains, "cores", lambda: 3)
+            assert np.allclose(drawn(5), expected, atol=1e-4)
+            patched.setattr(chains, "WORTH", 0)
+            patched.setattr(chains, "STEPS", 7)
+            assert len(chains._stages(len(xc), len(xt), 5)) > 1
+            assert np.allclose(drawn(5, progress=True), expected, atol=1e-4)
+
+
+@given(st.integers(0, 300), st.integers(1, 300), st.integers(1, 100))
+def test_the_stages_of_chains_follow_each_other_and_hold_what_is_known(seen, count, n):
+    stages = chains._stages(seen, count, n)
+    starts, ends, rows = zip(*stages, strict=True)
+    assert starts == (0, *ends[:-1]) and ends[-1] == count and min(np.diff([0, *ends])) > 0
+    assert all(seen + end <= held for _, end, held in stages) and rows[-1] <= bucket(seen + count)
+    assert [*rows] == sorted(set(rows))
+
+
 @pytest.mark.parametrize("kind", [Exact, Tiled])
 def test_a_bar_shows_how_far_joint_predictions_are_and_changes_none(gp, problem, kind, capsys, monkeypatch):
     xc, yc, xt = problem
-    monkeypatch.setattr(autoregressive, "STEPS", 3)
+    monkeypatch.setattr(chains, "STEPS", 3)
     quiet, shown = (kind(gp, xc, yc, progress=progress) for progress in (False, True))
     expected = joint_samples(quiet, xt, 5, jr.key(0))
     assert capsys.readouterr().err == ""

@@ -1,7 +1,5 @@
 """Joint samples and likelihoods from marginal predictions, one target after another (AR-CNP, Bruinsma et al. 2023)."""
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -12,20 +10,14 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..arguments import one_key, whole_number
 from ..arrays import floats
-from ..likelihoods import noiseless
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
 from ..models._base import condition_on
-from ..progress import Progress
 from .buckets import bucket, pad
+from .chains import TOGETHER, Asked, draw, log_prob, one_draw
 from .grids import wide_enough
 from .normalise import refuse_far
 from .predict import known_errors, to_model
 from .standardise import MOST_ERROR
-
-TOGETHER = 64
-"""Samples that are drawn side by side, at most."""
-STEPS = 100
-"""Parts in which a progress bar is told of them."""
 
 
 def sample(
@@ -55,8 +47,7 @@ def sample(
     of the noiseless function where the model tells them apart; `progress`: show a progress bar over the values that
     `"ar"` draws; `error [nc dy]`: known standard errors of `yc`, for models that take them (what is drawn has none).
 
-    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc + nt` points, up to 64 samples side by side; 1, 2, 4,
-    8, ... or a multiple of 64 are drawn.
+    **Cost** of `"ar"`: `n nt` times that of conditioning on `nc` to `nc + nt` points; a CPU's cores share the samples.
     **Good values:** up to a few hundred targets. **Pitfalls:** targets closer together than the model resolves carry
     its errors along the chain. Noiseless values are drawn at each target by itself given the chain, so between
     neighbours they differ by what the chain leaves open: where targets are few, more than the function does. Places
@@ -86,28 +77,16 @@ def sample(
     if not include_noise:
         xt, rows = _distinct(xt)
     model = wide_enough(model, np.concatenate([xc, xt]))
+    if method == "ar" or (method == "auto" and not isinstance(model, AbstractJointNeuralProcess)):
+        asked = Asked.of(xc, yc, error, xt)
+        return draw(model, asked, n, key, include_noise=include_noise, progress=progress)[:, rows]
     context, slots = _padded(xc, yc, error), pad(xt, bucket(len(xt)))
     side = 1 << (min(n, TOGETHER) - 1).bit_length()
     drawn = -(-n // side) * side  # few numbers of samples, few programs
     if method == "independent":
         return _independent(model, context, slots, jr.split(key, drawn), include_noise)[:n, rows]
-    if method == "latent" or (method == "auto" and isinstance(model, AbstractJointNeuralProcess)):
-        counted = np.arange(len(slots)) < len(xt)
-        groups = [_own(model, context, slots, counted, k, side, include_noise) for k in jr.split(key, drawn // side)]
-        return jnp.concatenate(groups)[:n, rows]
-    groups = []
-    steps = max(1, len(xt) // STEPS) if progress else len(xt)
-    with Progress("Sampling", drawn * len(xt), shown=progress) as bar:
-        for keys in jr.split(key, (drawn // side, side)):
-            chains = _begun(context, slots, jnp.asarray(len(xt)), keys)
-            for start in range(0, len(xt), steps):
-                end = min(start + steps, len(xt))
-                chains = _continued(model, context[2:], chains, jnp.asarray(start), jnp.asarray(end))
-                jax.block_until_ready(chains)
-                bar.advance(side * (end - start))
-            if not include_noise:
-                chains = _without_noise(model, context[2:], chains, jnp.asarray(len(xt)))
-            groups.append(_ended(chains))
+    counted = np.arange(len(slots)) < len(xt)
+    groups = [_own(model, context, slots, counted, k, side, include_noise) for k in jr.split(key, drawn // side)]
     return jnp.concatenate(groups)[:n, rows]
 
 
@@ -127,9 +106,8 @@ def autoregressive_log_prob(
     yc, yt = _values(model, yc, xc, "yc", "xc"), _values(model, yt, xt, "yt", "xt")
     error = known_errors(model, error, yc)
     model = wide_enough(model, np.concatenate([xc, xt]))
-    slots = bucket(len(xt))
-    context = _padded(xc, yc, error)
-    return _scores(model, context, pad(xt, slots), pad(yt, slots), jnp.asarray(len(xt)), jr.split(key, orders))
+    asked = Asked.of(xc, yc, error, xt)
+    return log_prob(model, asked, jnp.asarray(pad(yt, len(asked.xt))), jr.split(key, orders))
 
 
 def _check(model, key, *numbers):
@@ -186,118 +164,15 @@ def _distinct(x):
     return x[np.sort(first)], rank[rows.reshape(-1)]
 
 
-def _draw(distribution, key, include_noise):
-    return jnp.asarray((distribution if include_noise else noiseless(distribution)).sample(key))
-
-
 @eqx.filter_jit
 def _independent(model, context, xt, keys, include_noise) -> Array:
     distribution = model.predict(condition_on(model, *context), xt)
-    return jax.vmap(lambda key: _draw(distribution, key, include_noise))(keys)
+    return jax.vmap(lambda key: one_draw(distribution, key, include_noise))(keys)
 
 
 @eqx.filter_jit
 def _own(model, context, xt, counted, key, n, include_noise) -> Array:
     return model.sample(condition_on(model, *context), xt, key, n, mask=counted, include_noise=include_noise)
-
-
-class _Chains(NamedTuple):
-    """Samples on their way, `[s ...]`: the order of their targets, a key for each and one more, and what is known of
-    the context and of the targets in that order."""
-
-    order: Array
-    keys: PRNGKeyArray
-    x: Array
-    y: Array
-
-
-@eqx.filter_jit
-def _begun(context, xt, count, keys) -> _Chains:
-    """One chain per key; the slots of `xt` from `count` on are padding, and come last."""
-    xc, yc, *_ = context
-
-    def begun(key):
-        order_key, draw_key = jr.split(key)
-        order = _order(order_key, xt.shape[0], count)
-        nothing = jnp.zeros((xt.shape[0], yc.shape[1]), yc.dtype)
-        keys = jr.split(draw_key, xt.shape[0] + 1)
-        return _Chains(order, keys, jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, nothing]))
-
-    return jax.vmap(begun)(keys)
-
-
-@eqx.filter_jit
-def _continued(model, seen, chains, start, end) -> _Chains:
-    """The chains after the targets from `start` to `end`; `seen`: mask and errors of the context."""
-    mask, error = seen
-
-    def continued(chain):
-        def step(i, y):
-            predicted = _next(model, chain.x, y, mask, i, error)
-            drawn = _draw(predicted, chain.keys[i], include_noise=True)[0]
-            return y.at[mask.shape[0] + i].set(drawn.astype(y.dtype))  # counts are whole numbers
-
-        return chain._replace(y=jax.lax.fori_loop(start, end, step, chain.y))
-
-    return jax.vmap(continued)(chains)
-
-
-@eqx.filter_jit
-def _without_noise(model, seen, chains, count) -> _Chains:
-    """The function in the place of its observations, where the model tells them apart."""
-    mask, error = seen
-    nc = mask.shape[0]
-
-    def without_noise(chain):
-        drawn = jnp.arange(chain.order.shape[0]) < count
-        known = jnp.concatenate([mask, drawn]), followed_by_none(error, len(drawn))
-        observation = model.predict(condition_on(model, chain.x, chain.y, *known), chain.x[nc:])
-        if noiseless(observation) is observation:
-            return chain
-        drawn = _draw(observation, chain.keys[-1], include_noise=False)
-        return chain._replace(y=chain.y.at[nc:].set(drawn.astype(chain.y.dtype)))
-
-    return jax.vmap(without_noise)(chains)
-
-
-@eqx.filter_jit
-def _ended(chains) -> Array:
-    """The drawn values in the order of the targets, `[s nt dy]`."""
-
-    def ended(chain):
-        drawn = chain.y[-chain.order.shape[0] :]
-        return jnp.zeros_like(drawn).at[chain.order].set(drawn)
-
-    return jax.vmap(ended)(chains)
-
-
-@eqx.filter_jit
-def _scores(model, context, xt, yt, count, keys) -> Array:
-    xc, yc, mask, error = context
-
-    def score(key):
-        order = _order(key, xt.shape[0], count)
-        x, y = jnp.concatenate([xc, xt[order]]), jnp.concatenate([yc, yt[order]])
-
-        def step(i, total):
-            return total + _next(model, x, y, mask, i, error).log_prob(y[xc.shape[0] + i][None])[0]
-
-        return jax.lax.fori_loop(0, count, step, jnp.zeros(()))
-
-    return jax.lax.map(score, keys)
-
-
-def _order(key, slots, count):
-    """A random order of the first `count` slots; the others stay behind them."""
-    rank = jnp.where(jnp.arange(slots) < count, jr.uniform(key, (slots,)), 2.0)
-    return jnp.argsort(rank)
-
-
-def _next(model, x, y, mask, i, error):
-    """The distribution of the `i`-th target given the context and the targets before it."""
-    nc = mask.shape[0]
-    seen, error = jnp.concatenate([mask, jnp.arange(len(x) - nc) < i]), followed_by_none(error, len(x) - nc)
-    return model.predict(condition_on(model, x, y, seen, error), jax.lax.dynamic_slice_in_dim(x, nc + i, 1))
 
 
 def followed_by_none(error: Float[Array, "nc dy"] | None, n: int) -> Float[Array, "nc+{n} dy"] | None:

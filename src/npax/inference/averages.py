@@ -3,6 +3,7 @@
 import numpy as np
 from jaxtyping import Float
 
+from ..devices import first_compiles
 from ..progress import Progress
 from .by_column import ByColumn, Predictor
 from .groups import groups
@@ -83,9 +84,13 @@ def _covariance(predictor, x, weights, std, unit):
     positions, variance = positions[every], np.square(std[every])
     among, response_to = np.empty((len(every), len(few), std.shape[1])), responses_of(predictor, positions, unit)
     with Progress("Averages", len(few), shown=predictor.progress) as bar:
-        for row, j in enumerate(few):
-            among[:, row] = _of_the_near(response_to(int(j)), points[every], j, variance)
-            among[j, row] = variance[j]
+
+        def near(j):
+            return _of_the_near(response_to(int(j)), points[every], j, variance)
+
+        for row, found in enumerate(first_compiles(near, few)):
+            among[:, row] = found
+            among[few[row], row] = variance[few[row]]
             bar.advance(1)
     among = np.where(np.isnan(among), np.swapaxes(among[few], 0, 1)[around], among)  # asked from the other side
     found = np.einsum("kn,njc,lj->klc", of_every, np.nan_to_num(among), of_few, optimize=True)

@@ -8,6 +8,7 @@ import jax.random as jr
 import numpy as np
 
 from ..arguments import whole_number
+from ..devices import first_compiles
 from ..likelihoods import of_real_numbers
 from ..models import Symmetrised
 from ..models._base import condition_on
@@ -93,8 +94,8 @@ def _covariance(predictor, x, prediction, unit, include_noise):
     n, rows = len(first), rows.reshape(-1)  # a function has one value at each place
     responses, response_to, everywhere = np.zeros((n, n, dy)), responses_of(predictor, positions, unit), np.arange(n)
     with Progress("Covariances", n, shown=predictor.progress) as bar:
-        for j in range(n):
-            responses[:, j] = response_to(j)(everywhere)
+        for j, found in enumerate(first_compiles(lambda j: response_to(j)(everywhere), everywhere)):
+            responses[:, j] = found
             bar.advance(1)
     std = prediction.std(include_noise=False) / unit
     noise = np.square(prediction.std() / unit) - np.square(std)

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from ..arguments import whole_number
-from ..devices import as_here, cores, everywhere, local_mesh, split
+from ..devices import everywhere, first_compiles, local_mesh, split
 from ..likelihoods import of_real_numbers
 from ..models import AbstractNeuralProcess
 from ..models._base import condition_on
@@ -58,8 +57,6 @@ TOKENS = 1024
 """Observations per compiled call, over all its cells, on CPUs: more do not fit their caches."""
 ACCELERATOR = 16
 """How many times more of them an accelerator gets."""
-WORKERS = 8
-"""Calls that run side by side at most; no more than there are cores."""
 BLOCK = 2**18
 """Targets whose cells are listed at a time."""
 
@@ -266,10 +263,8 @@ class Tiled:
                 for start in range(0, batch.targets.shape[1], width)
             ]
 
-        yield from answer(parts[0])  # alone: it compiles
-        with ThreadPoolExecutor(min(cores(), WORKERS)) as pool:
-            for answers in pool.map(as_here(answer), parts[1:]):
-                yield from answers
+        for answers in first_compiles(answer, parts):
+            yield from answers
 
     def _answer(self, decode, batch, frame, positions, states, contexts):
         xt = to_model(self.model, frame(positions[batch.targets]))
