@@ -19,6 +19,7 @@ import npax
 import npax.plot
 from npax.cli import _draw, _process, app, main
 from npax.cli.regular_grid import regular_grid
+from npax.cli.predict import _thinned
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, copied, read, with_dates, write
 from npax.cli.train import trainings
@@ -836,6 +837,13 @@ def test_degrees_in_a_plane_are_noted(observations, weights, tmp_path):
     with pytest.warns(PlanarDegrees, match="'lon' and 'lat' look like degrees"):
         assert predict(observations, weights, *args).exit_code == 0
     assert predict(observations, weights, *args, "--coords", "latlon").exit_code == 0
+
+
+def test_pictures_are_of_no_more_cells_than_asked_for():
+    for sizes in ((1, 900), (30, 30), (1, 30, 1, 30), (3,), ()):
+        grid = xr.DataArray(np.zeros(sizes)).to_dataset(name="mean")
+        drawn = _thinned(grid, most=100)["mean"]
+        assert drawn.size <= 100 and (drawn.size == grid["mean"].size or drawn.size > 50)
 
 
 def test_targets_outside_of_the_observations_are_noted(observations, weights, tmp_path):

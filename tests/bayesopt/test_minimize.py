@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 import jaxtyping
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
+import untrained
 from scipy.optimize import Bounds
 from scipy.spatial.distance import pdist
 
@@ -208,6 +210,14 @@ def test_ask_and_tell(small):
     opt.tell(open_questions[1], -1.0)
     result = opt.result()
     assert result.nfev == 4 and result.fun == -1.0 and np.array_equal(result.x, open_questions[1])
+
+
+def test_errors_in_another_order_than_their_values_are_refused():
+    opt, values = Optimizer([(0, 1)], model=untrained.hearing(3), random_state=0), pd.Series([1.0, 2.0])
+    with pytest.raises(ValueError, match="`y` and `error` have the same labels in another order"):
+        opt.tell([[0.2], [0.4]], values, error=pd.Series([0.1, 0.3])[::-1])
+    opt.tell([[0.2], [0.4]], values, error=pd.Series([0.1, 0.3]))
+    assert opt.result().nfev == 2
 
 
 def test_open_questions_keep_the_next_ones_away(shipped):

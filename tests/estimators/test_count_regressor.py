@@ -344,6 +344,8 @@ def test_labels_in_another_order_are_refused(hearing, rng):
     words = "have the same labels in another order"
     with pytest.raises(ValueError, match=f"`X` and `exposure` {words}"):
         reg.fit(X, y, exposure=people.sample(frac=1, random_state=0))
+    with pytest.raises(ValueError, match=f"`y` and `exposure` {words}"):
+        reg.fit(X.to_numpy(), pd.Series(y), exposure=people[::-1])
     with pytest.raises(ValueError, match=f"`X` and `y` {words}"):
         reg.fit(X.iloc[::-1], pd.Series(y), exposure=exposure)
     shares = pd.DataFrame([exposure, exposure])

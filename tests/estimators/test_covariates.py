@@ -224,6 +224,16 @@ def test_tables_and_grids_have_them(stations, ground, covariates, small, strateg
         npax.interpolate(stations, ground, store=tmp_path / "rain.zarr", **{**given, "covariates": ["soil"]})
 
 
+def test_of_a_large_grid_what_can_be_predicted_is_counted(stations, small):
+    """Not the cells without a covariate."""
+    axes = {"x": np.linspace(2.5, 3.5, 100), "y": np.linspace(-0.9, 0.9, 100)}
+    soil = np.zeros((100, 100))
+    soil[:, :75] = np.nan
+    far = xr.Dataset({"soil": (("y", "x"), soil)}, axes)
+    with pytest.warns(Extrapolation, match=r"About 2,[45]\d\d of 2,[45]\d\d targets"):
+        npax.interpolate(stations, far, x=["x", "y"], y="rain", covariates="soil", model=small)
+
+
 def test_names_that_are_not_there(stations, ground, small):
     given = {"x": ["x", "y"], "y": "rain", "model": small}
     with pytest.raises(ValueError, match="`target` has no 'slope'"):

@@ -256,7 +256,7 @@ def test_a_pretrained_model_is_asked_in_several_views(data, monkeypatch):
     assert answer(normalize=False)[0] == 1
     monkeypatch.setattr(importlib.import_module("npax.estimators.views"), "UP_TO", len(X) - 1)
     assert answer()[0] == 1
-    for wrong in ("four", 4, [np.eye(3)]):
+    for wrong in ("four", "", 4, [np.eye(3)]):
         with pytest.raises(ValueError, match=r"`views` must be .* a sequence of npax\.models\.View; got"):
             answer(views=wrong)
 

@@ -144,7 +144,20 @@ def test_nearest_correlation_keeps_what_is_one(rng):
     a = np.corrcoef(rng.normal(size=(4, 50)))
     assert np.allclose(nearest_correlation(a), a)
     bent = nearest_correlation(np.array([[1.0, 0.9, -0.9], [0.9, 1.0, 0.9], [-0.9, 0.9, 1.0]]))
-    assert np.allclose(np.diag(bent), 1) and np.linalg.eigvalsh(bent).min() > -1e-12
+    assert np.allclose(np.diag(bent), 1) and np.linalg.eigvalsh(bent).min() > 0.1
+
+
+def test_a_covariance_that_cannot_be_calls_nothing_certain(rng):
+    """What is left of noise on correlations: the likelihood of what they describe is near that by the true ones."""
+    x = np.linspace(0, 4, 40)
+    true = np.exp(-np.abs(x[:, None] - x))
+    noise = rng.normal(size=(40, 40)) * 0.03
+    near = nearest_correlation(true + (noise + noise.T) / 2)
+    drawn = np.linalg.cholesky(true) @ rng.normal(size=(40, 200))
+    found, best = (multivariate_normal(cov=cov).logpdf(drawn.T).mean() for cov in (near, true))
+    assert best - 15 < found < best
+    singular = nearest_correlation(np.ones((5, 5)))
+    assert np.allclose(singular, 1, atol=1e-5) and np.isfinite(np.linalg.cholesky(singular)).all()
 
 
 def test_autoregressive_samples_of_a_gp_have_its_joint_distribution(gp, problem):

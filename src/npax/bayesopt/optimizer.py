@@ -12,6 +12,7 @@ from scipy.optimize import OptimizeResult
 
 from ..arguments import whole_number
 from ..inference.buckets import pad, wide_bucket
+from ..metrics._check import check_order
 from ..models._base import check_error
 from ..warn import warn
 from .acquisition import AbstractAcquisition, RandomSearch, acquisition as acquisition_named
@@ -150,6 +151,7 @@ class Optimizer:
         for an `error` that is no standard deviation or that the model does not take; `TypeError` for values that
         are not numbers.
         """
+        check_order(y=y, error=error)
         y = numbers(y)
         x = coordinates(x)
         d = len(self.box.low)

@@ -256,7 +256,7 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
                         seeds=seeds,
                         folder=folder,
                         progress=err.is_terminal,
-                        log=None if err.is_terminal else _plain,
+                        log=None if err.is_terminal else err.print,
                     )
                 except Exception as error:  # one model's trouble (memory, say) must not cost the night of the others
                     if len(wanted) == 1:
@@ -276,10 +276,6 @@ def _bench(table, model, steps, seeds, tasks, folder, results, *which):
     if failed:
         err.print(f"failed: {', '.join(failed)}", style="red")
         raise typer.Exit(1)
-
-
-def _plain(text):
-    err.print(text)
 
 
 def _line(result):

@@ -175,5 +175,6 @@ def _thinned(prediction, most=4_000_000):
     if not hasattr(prediction, "data_vars"):
         return prediction
     sizes = prediction.sizes
-    step = int(np.ceil((np.prod([*sizes.values()], dtype=float) / most) ** (1 / max(len(sizes), 1))))
+    long = max(sum(n > 1 for n in sizes.values()), 1)
+    step = int(np.ceil((np.prod([*sizes.values()], dtype=float) / most) ** (1 / long)))
     return prediction.isel({d: slice(None, None, min(max(step, 1), max(n - 1, 1))) for d, n in sizes.items()})

@@ -154,13 +154,15 @@ def _check_weights(counted, number, regions, name):
     if wrong.any():
         raise ValueError(
             f"`weights`, {name!r}, must be finite and not negative, got {counted[wrong][0]:g} at {wrong.sum():,} of "
-            f"{len(counted):,} places, the first in the region {regions[number[wrong][0]]!r}. Fill what is missing "
-            "(`.fillna(0)`), or leave these places out."
+            f"{len(counted):,} places, the first in the region {regions[number[wrong]].tolist()[0]!r}. Fill what is "
+            "missing (`.fillna(0)`), or leave these places out."
         )
     most = np.zeros(len(regions))
     np.maximum.at(most, number, counted)
     if not most.all():
-        raise ValueError(f"`weights`, {name!r}, must not be zero all over a region, as of {regions[most.argmin()]!r}.")
+        raise ValueError(
+            f"`weights`, {name!r}, must not be zero all over a region, as of {regions.tolist()[most.argmin()]!r}."
+        )
 
 
 def _batches(sizes: np.ndarray) -> Iterator[np.ndarray]:

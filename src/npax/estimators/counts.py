@@ -14,7 +14,7 @@ from ..inference.counted import ROUNDS, Counted, Even, linearised
 from ..inference.groups import of_same
 from ..inference.order import sorted_rows
 from ..likelihoods import of_real_numbers
-from ..metrics._check import check_rows
+from ..metrics._check import check_order, check_rows
 from ..models._base import hears_errors
 from ..progress import Progress
 from ..warn import warn
@@ -236,6 +236,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         return X, y, exposure
 
     def _checked(self, regressor, X, y: Any, exposure, *, reset):
+        check_order(y=y, exposure=exposure)
         check_rows(X, y=y, exposure=exposure)
         if y is not None:
             y = column_or_1d(unmasked(y), warn=True)

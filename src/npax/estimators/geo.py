@@ -159,7 +159,8 @@ def interpolate(
         warn_of_noise(reg.model_.likelihood, include_noise)
         if not grid.lazy:
             some = np.asarray(grid.some(LOOKED_AT), np.float64)
-            reg._warn_of_far(complete(some), grid.size if len(some) < grid.size else None)
+            there = complete(some)
+            reg._warn_of_far(there, round(grid.size * len(there) / len(some)) if len(some) < grid.size else None)
         request = (*fitted._request(), include_noise)
         found = _on_grid(reg, grid, part.names.ys, given.attributes, include_noise, summary, store, request)
         out = found if len(parts) == 1 else out.assign({name: found[name].variable for name in found.data_vars})

@@ -51,7 +51,7 @@ def refuse_no_errors(errors: np.ndarray, values: np.ndarray, names: Sequence[Has
             rule = (
                 f"{name!r} of `observations` must hold standard errors, finite, not negative, zero where none is known"
             )
-            at = f"got {column[wrong[0]]:g} in row {rows[wrong[0]]!r}, the first of {len(wrong):,} such."
+            at = f"got {column[wrong[0]]:g} in row {rows[wrong].tolist()[0]!r}, the first of {len(wrong):,} such."
             raise ValueError(f"{rule}; {at}")
 
 

@@ -81,7 +81,8 @@ def without_unread(read: Read, names: Sequence[Hashable], index: Any, *, drop: b
     if np.isnan(inside).any():
         which = ", ".join(repr(name) for name, column in zip(names, inside.T, strict=True) if np.isnan(column).any())
         where += [f"{np.sum(~there) - outside:,} where it has no value of {which}"]
-    told = f"Of {len(there):,} rows of `observations` {' and '.join(where)}, the first of them {index[~there][0]!r}"
+    first = index[~there].tolist()[0]
+    told = f"Of {len(there):,} rows of `observations` {' and '.join(where)}, the first of them {first!r}"
     if not drop or not there.any():
         raise ValueError(f"{told}: leave these rows out, or add {', '.join(map(repr, names))} to `observations`.")
     warn(f"{told}; they are left out.", DroppedRows)

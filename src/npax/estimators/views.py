@@ -14,7 +14,7 @@ UP_TO = 1500
 def check_views(views: Any) -> None:
     """**Raises** `ValueError` for what are none."""
     given = () if views is None or (isinstance(views, str) and views == "auto") else views
-    if not (isinstance(given, Sequence) and all(isinstance(view, View) for view in given)):
+    if isinstance(given, str) or not (isinstance(given, Sequence) and all(isinstance(view, View) for view in given)):
         raise ValueError(f'`views` must be "auto", None or a sequence of npax.models.View; got {views!r}.')
 
 

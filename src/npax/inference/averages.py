@@ -74,9 +74,8 @@ def _covariance(predictor, x, weights, std, unit):
         of_regions = np.einsum("kn,npc->kpc", weights, doubt)
         return among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)
     if isinstance(predictor, ByColumn):
-        cuts = np.cumsum([each.dy for each in predictor.each])[:-1]
-        parts = zip(predictor.each, np.split(std, cuts, axis=1), np.split(unit, cuts), strict=True)
-        return np.concatenate([_covariance(each, x, weights, *own) for each, *own in parts], axis=-1)
+        each = predictor.split(std, unit)
+        return np.concatenate([_covariance(p, x, weights, *own) for p, *own in each], axis=-1)
     positions = predictor.coordinates.positions(x)
     points = predictor.frame(positions)
     every, of_every, _ = _standing_for(points, weights, ALL)

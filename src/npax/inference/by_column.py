@@ -57,13 +57,10 @@ class ByColumn:
         for predictor in self.each:
             predictor.progress = shown
 
-    def split(self, prediction: Prediction) -> Iterator[tuple[Exact | Tiled | WithDrift, Prediction]]:
-        """Each predictor and its columns of a prediction."""
-        start = 0
-        for predictor in self.each:
-            end = start + predictor.dy
-            yield predictor, Prediction(*(a[:, start:end] for a in prediction))
-            start = end
+    def split(self, *columns: np.ndarray) -> Iterator[tuple[Any, ...]]:
+        """Each predictor and its own of arrays `[... dy]`."""
+        cuts = np.cumsum([predictor.dy for predictor in self.each])[:-1]
+        return zip(self.each, *(np.split(a, cuts, axis=-1) for a in columns), strict=True)
 
 
 Predictor = Exact | Tiled | WithDrift | ByColumn

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 
 import numpy as np
 
@@ -58,13 +59,19 @@ class MapFrame(AbstractFrame):
         return self.frame(mapped(positions, self.east_north_up))
 
 
-def mapped(positions: np.ndarray, east_north_up: np.ndarray) -> np.ndarray:
-    """Lambert's azimuthal map `[*contexts n 2]` of the first three columns, the others beside it."""
+def chord(length: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """How long the chord is from the middle to points of the sphere that lie `length` beside it and as high as `up`."""
+    return np.hypot(length, 1 - up)
+
+
+def mapped(positions: np.ndarray, east_north_up: np.ndarray, away: Callable = chord) -> np.ndarray:
+    """An azimuthal map `[*contexts n 2]` of the first three columns, the others beside it: Lambert's, or that of
+    another distance `away(length, up)` from the middle."""
     east, north, up = np.moveaxis(positions[..., :3] @ east_north_up, -1, 0)
     length = np.hypot(east, north)
-    far = length > 0
-    stretch = np.hypot(length, 1 - up) / np.where(far, length, 1.0)
-    east = np.where(far, east * stretch, 1 - up)  # the direction of the antipode is any
+    distance, far = away(length, up), length > 0
+    stretch = distance / np.where(far, length, 1.0)
+    east = np.where(far, east * stretch, distance)  # the direction of the antipode is any
     return np.concatenate([np.stack([east, north * stretch], axis=-1), positions[..., 3:]], axis=-1)
 
 

@@ -110,7 +110,7 @@ class Planar(AbstractCoordinates):
 
     def frame(self, positions, within=None, middle=None):
         low, half = low_and_half(positions)
-        known = None if within is None else within.scale
+        known = 1.0 if within is None else within.scale
         units = np.ones(half.shape[-1]) if self.isotropic and self.units is None else self.units
         scale = _scale(half, units, known) if self.scaled else np.ones_like(half)
         return Frame(low, np.eye(positions.shape[-1]), half, scale)
@@ -236,7 +236,7 @@ class LatLon(AbstractCoordinates):
             return self._map(positions, within, middle)
         axes = _axes(positions)
         low, half = low_and_half(positions @ axes)
-        known = None if within is None else within.scale
+        known = 1.0 if within is None else within.scale
         scale = _scale_on_sphere(half, 3, self.units, known)
         return Frame(np.zeros_like(low), axes, low + half, scale)
 
@@ -248,7 +248,7 @@ class LatLon(AbstractCoordinates):
             )
         axes = east_north_up(_centroid(positions) if middle is None else middle[..., :3])
         low, half = low_and_half(mapped(positions, axes))
-        known = None if within is None else np.delete(within.scale, UP)
+        known = 1.0 if within is None else np.delete(within.scale, UP)
         units = None if self.units is None else np.delete(self.units, UP)
         scale = _scale_on_sphere(half, 2, units, known)
         return MapFrame(axes, Frame(low, np.eye(low.shape[-1]), half, scale))
@@ -270,17 +270,16 @@ def coordinates(name: str) -> AbstractCoordinates:
     raise ValueError(f'`coords` must be "planar", "isotropic" or "latlon", got {name!r}.')
 
 
-def _scale(half, units, otherwise=None):
+def _scale(half, units, otherwise):
     """The scale that brings columns of the half widths `[*contexts d]` to [-2, 2], each by itself, or where `units` are
     given the widest in them; `otherwise` what does not vary."""
-    otherwise = 1.0 if otherwise is None else otherwise
     if units is None:
         return filling(half, otherwise)
     widest = (half * units).max(axis=-1, keepdims=True, initial=0.0)
     return np.where(widest > 0, filling(widest) * units, otherwise)
 
 
-def _scale_on_sphere(half, n, units, otherwise=None):
+def _scale_on_sphere(half, n, units, otherwise: float | np.ndarray = 1.0):
     """The same, where the first `n` columns are axes on the sphere, and have one scale if there are no `units`."""
     of_sphere, others = half[..., :n], half[..., n:]
     largest = of_sphere.max(axis=-1, keepdims=True)

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from .frames import half_range
+from .frames import half_range, mapped
 
 BEYOND = 0.5
 """How far outside the box predictions still hold what they promise, as a share of its half-width."""
@@ -44,11 +44,4 @@ class Surroundings:
 
 
 def _mapped(positions, east_north_up):
-    if east_north_up is None:
-        return positions
-    east, north, up = (positions[:, :3] @ east_north_up).T
-    length = np.hypot(east, north)
-    angle, far = np.arctan2(length, up), length > 0
-    stretch = angle / np.where(far, length, 1.0)
-    east = np.where(far, east * stretch, angle)  # the direction of the antipode is any
-    return np.column_stack([east, north * stretch, positions[:, 3:]])
+    return positions if east_north_up is None else mapped(positions, east_north_up, np.arctan2)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..inference import Standardiser, coordinates
+from ..inference.buckets import pad
 from ..warn import warn
 from .stations import StationTask
 
@@ -66,8 +67,8 @@ def from_directory(
             "train a model of one column for each `y`."
         )
     n = max(len(values) for _, values, _ in parts)
-    locations = jnp.asarray(np.stack([_padded(a, n) for a, _, _ in parts]), jnp.float32)
-    values = jnp.asarray(np.stack([_padded(b, n) for _, b, _ in parts]), jnp.float32)
+    locations = jnp.asarray(np.stack([pad(a, n) for a, _, _ in parts]), jnp.float32)
+    values = jnp.asarray(np.stack([pad(b, n) for _, b, _ in parts]), jnp.float32)
     valid = jnp.asarray(np.arange(n) < np.array([[len(b)] for _, b, _ in parts]))
     high = n // 2 if high is None else high
     return StationTask(locations, values, valid, low=low, high=high, nt=nt, standardise=True)
@@ -96,7 +97,3 @@ def _points(file, x, ys, coords):
         raise ValueError(f"'{file}': {error}") from error
     partly = int(np.sum(np.isfinite(values).any(axis=1) & ~there))
     return system.frame(positions)(positions), Standardiser.of(values[there])(values[there]), partly
-
-
-def _padded(rows, n):
-    return np.pad(rows, ((0, n - len(rows)), (0, 0)))
