@@ -18,8 +18,8 @@ from untrained import cnp, hearing, small
 import npax
 import npax.plot
 from npax.cli import _draw, _process, app, main
-from npax.cli.regular_grid import regular_grid
 from npax.cli.predict import _thinned
+from npax.cli.regular_grid import regular_grid
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, copied, read, with_dates, write
 from npax.cli.train import trainings

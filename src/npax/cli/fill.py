@@ -91,7 +91,7 @@ def fill(
         options = {"model": model, "finetune": finetune, "include_noise": noise, "progress": err.is_terminal}
         options |= {"quantiles": quantiles or (), "above": above or ()}
         filled = fill_gaps(found, y, dims=dims, **options)
-        seen = found[y].pipe(np.isfinite)
+        seen = found[y].where(np.isfinite(found[y])).notnull()
         if output is not None:
             tables.write(filled, output)
             out.print(f"filled: {output}")

@@ -49,8 +49,8 @@ def covariance(
       \mu^\pm = \mathbb E[f \mid D_c \cup \{(x_j, \mu_j \pm s_j)\}], \quad s_j^2 = \mathrm{Var}(y_j).$$
 
     As correlations these are symmetrised and made positive definite: eigenvalues are raised to half the size of the
-    most negative one. With a tiled predictor the response is that of the observations around $x_j$, and zero where they do
-    not reach.
+    most negative one. With a tiled predictor the response is that of the observations around $x_j$, and zero where they
+    do not reach.
 
     **Cost:** conditioning twice per target, in tiles three times. **Pitfalls:** a model of several columns sees all of
     them at once, so its result is that of Gaussian processes only if the columns are independent. Of smooth functions
