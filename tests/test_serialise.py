@@ -20,9 +20,10 @@ from tinygp import kernels, transforms
 from untrained import untrained
 
 import npax
+from npax.packed import pack, unpack
 from npax.serialise import _describe, count_parameters, load_card
 from npax.training import DamagedFile
-from npax.training.checkpoint import pack, unpack, write_checkpoint
+from npax.training.checkpoint import write_checkpoint
 
 SOURCE = Path(npax.__file__).parent
 answer = eqx.filter_jit(lambda bias, xq, xk: bias(xq, xk))

@@ -16,8 +16,8 @@ import numpy as np
 
 from .arguments import instance
 from .files import write_atomically
+from .packed import DamagedFile, pack, plain, unpack
 from .pretrained import find, is_shipped
-from .training.checkpoint import DamagedFile, pack, plain, unpack
 from .warn import warn
 
 _FORMAT = 1

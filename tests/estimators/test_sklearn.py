@@ -26,8 +26,8 @@ import npax
 from npax.estimators import DroppedRows, Extrapolation
 from npax.inference import Exact, LatLon, Planar
 from npax.models import turned
+from npax.packed import DamagedFile
 from npax.training import Finetuned
-from npax.training.checkpoint import DamagedFile
 
 EXPECTED_FAILURES = {
     "check_regressors_train": "scores an untrained model",

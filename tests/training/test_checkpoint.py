@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from npax.devices import on_host
+from npax.packed import pack, unpack
 from npax.training import DamagedFile
-from npax.training.checkpoint import checkpoints, pack, read_checkpoint, unpack, write_checkpoint
+from npax.training.checkpoint import checkpoints, read_checkpoint, write_checkpoint
 
 
 def state(value=0.0, size=5):

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..devices import cores
 from ..files import write_atomically
-from ..training.checkpoint import DamagedFile
+from ..packed import DamagedFile
 
 
 @dataclasses.dataclass(frozen=True)

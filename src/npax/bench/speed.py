@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..files import write_atomically
-from ..training.checkpoint import DamagedFile
+from ..packed import DamagedFile
 from .published import PUBLISHED_SPEED, SPEED_SOURCES
 from .report import table as markdown
 

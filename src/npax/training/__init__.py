@@ -1,9 +1,7 @@
 """Training: `fit`, optimisers, checkpoints."""
 
-import importlib
-from typing import TYPE_CHECKING
-
-from .checkpoint import DamagedFile as DamagedFile
+from ..packed import DamagedFile as DamagedFile
+from . import presets as presets
 from .finetune import finetune as finetune
 from .finetune_pictures import finetune_pictures as finetune_pictures
 from .fit import FitResult as FitResult, fit as fit
@@ -16,13 +14,3 @@ from .optimizers import (
     warmup_stable_decay as warmup_stable_decay,
     yogi as yogi,
 )
-
-if TYPE_CHECKING:
-    from . import presets as presets
-
-
-def __getattr__(name):
-    """Presets when they are asked for: they load models, whose file format needs the one of checkpoints."""
-    if name == "presets":
-        return importlib.import_module(f"{__name__}.presets")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
