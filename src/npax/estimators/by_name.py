@@ -33,9 +33,17 @@ from .known_errors import refuse_no_errors
 from .lognormal import LOG, LogNormalRegressor
 from .missing import refuse_missing
 from .options import model_of
-from .sampled import sampled, without_unread
+from .sampled import only_of_the_target, sampled, with_itself, without_unread
 from .sklearn import DroppedRows, NeuralProcessRegressor
-from .table import as_table, is_lazy_table, is_table, refuse_levels_of_columns, refuse_other_kinds, with_levels
+from .table import (
+    as_table,
+    is_lazy_table,
+    is_table,
+    named,
+    refuse_levels_of_columns,
+    refuse_other_kinds,
+    with_levels,
+)
 from .units import warn_of_other_units
 
 Fitted = NeuralProcessRegressor | CountRegressor | LogNormalRegressor
@@ -147,8 +155,8 @@ class ByName(NamedTuple):
         beside = names.errors + ([] if names.exposure is None else [names.exposure])
         reg = NeuralProcessRegressor(coords=coords, covariates=[*range(len(x), len(columns))], **options)
         dated = scaled_by_themselves(x, coords) if reg.normalize else []  # elsewhere the unit of time matters
-        target = _with_itself(target, names.covariates)
-        others = _only_of_the_target(names.covariates, observations, target)
+        target = with_itself(target, names.covariates)
+        others = only_of_the_target(names.covariates, observations, target)
         own = [name for name in columns if name not in others]
         table, attributes = as_table(observations, own, ys, beside, summed=counts is not None)
         places_asked = with_levels(target, columns) if is_table(target) else target
@@ -156,8 +164,8 @@ class ByName(NamedTuple):
             if is_table(there):
                 refuse_twice(there, [name for name in columns if name in there.columns], where)
         table, places_asked = in_utc(table, places_asked, dated)
-        refuse_other_kinds_of_time(dated, table, _named(places_asked))
-        warn_of_other_units(columns, _named(observations), _named(target))
+        refuse_other_kinds_of_time(dated, table, named(places_asked))
+        warn_of_other_units(columns, named(observations), named(target))
         starts = [start_of(table[name]) if name in dated else None for name in columns]
         grid = None if is_table(target) else Grid.of(target, columns, starts)
         table = _with_days(table, columns, starts)
@@ -343,35 +351,6 @@ def _names_of_values(y, observations, x) -> list[Hashable]:
     if not is_table(observations):
         refuse_other_kinds(observations)
     raise ValueError("`y` must name the variable to predict; only a DataArray needs no name.")
-
-
-def _with_itself(target, covariates):
-    """A target, of which a covariate may be the DataArray itself."""
-    array = hasattr(target, "to_dataset") and hasattr(target, "name") and not hasattr(target, "children")
-    return target.to_dataset() if array and target.name in covariates and target.name not in target.coords else target
-
-
-def _only_of_the_target(covariates, observations, target):
-    """Which of the covariates a gridded target has, and observations have not. **Raises** `ValueError` for one that
-    nobody has, or only a table."""
-    seen = _named(with_levels(observations, covariates) if is_table(observations) else observations)
-    others, gridded = [name for name in covariates if name not in seen], not is_table(target)
-    lost = [repr(name) for name in others if not gridded or name not in _named(target)]
-    if lost and len(seen):
-        why = "nor has `target`" if gridded else "and reads it off `target` only where that is a grid"
-        raise ValueError(
-            f"`observations` has no {', '.join(lost)}, {why}; it has {', '.join(map(repr, seen))}"
-            + (f", and `target` {', '.join(map(repr, _named(target)))}." if gridded else ".")
-        )
-    return others
-
-
-def _named(given):
-    """What holds the columns of observations or targets, by name; nothing where they are of no kind that has names."""
-    if is_table(given):
-        return given
-    named = getattr(given, "variables", getattr(given, "coords", given))
-    return named if isinstance(named, Mapping) else {}
 
 
 def _with_days(table, x, starts):

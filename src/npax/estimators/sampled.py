@@ -11,12 +11,34 @@ import numpy as np
 from ..warn import warn
 from .grid import xarray
 from .sklearn import DroppedRows
+from .table import is_table, named, with_levels
 
 if TYPE_CHECKING:
     import xarray as xr
 
 CLOSED = 1.5
 """How many of its largest steps may lie between the last and the first place of an axis that goes round the globe."""
+
+
+def with_itself(target: Any, covariates: Sequence[Hashable]) -> Any:
+    """A target, of which a covariate may be the DataArray itself."""
+    array = hasattr(target, "to_dataset") and hasattr(target, "name") and not hasattr(target, "children")
+    return target.to_dataset() if array and target.name in covariates and target.name not in target.coords else target
+
+
+def only_of_the_target(covariates: Sequence[Hashable], observations: Any, target: Any) -> list[Hashable]:
+    """Which of the covariates a gridded target has, and observations have not. **Raises** `ValueError` for one that
+    nobody has, or only a table."""
+    seen = named(with_levels(observations, covariates) if is_table(observations) else observations)
+    others, gridded = [name for name in covariates if name not in seen], not is_table(target)
+    lost = [repr(name) for name in others if not gridded or name not in named(target)]
+    if lost and len(seen):
+        why = "nor has `target`" if gridded else "and reads it off `target` only where that is a grid"
+        raise ValueError(
+            f"`observations` has no {', '.join(lost)}, {why}; it has {', '.join(map(repr, seen))}"
+            + (f", and `target` {', '.join(map(repr, named(target)))}." if gridded else ".")
+        )
+    return others
 
 
 class Read(NamedTuple):

@@ -1,5 +1,8 @@
 """Tables, and what observations become one: of pandas, dask and xarray."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from .grid import require
 from .missing import refuse_undecoded
 from .repeats import warn_of_repeats, warn_of_same_places
@@ -85,3 +88,11 @@ def with_levels(table, names):
     index = table.index
     levels = [n for n in names if n not in table.columns and n in getattr(index, "names", (index.name,))]
     return table.reset_index(*(() if is_lazy_table(table) else (levels,))) if levels else table
+
+
+def named(given: Any) -> Any:
+    """What holds the columns of observations or targets, by name; nothing where they are of no kind that has names."""
+    if is_table(given):
+        return given
+    columns = getattr(given, "variables", getattr(given, "coords", given))
+    return columns if isinstance(columns, Mapping) else {}
