@@ -125,6 +125,15 @@ def test_far_beyond_those_that_were_observed_there_is_a_warning(make, rng):
         reg.predict(AT + np.where(np.arange(9) < 3, 3.0, 0.0)[:, None] * [0, 0, 1, 0])
 
 
+def test_of_a_covariate_that_was_the_same_everywhere_other_values_are_told(make, rng):
+    """Nothing says what it does: by that, its slope is zero."""
+    X, y = surveyed(rng)
+    reg = make(covariates=[2]).fit(np.column_stack([X[:, :2], np.full(len(X), 7.0)]), y)
+    reg.predict(np.column_stack([AT[:, :2], np.full(len(AT), 7.0)]))
+    with pytest.warns(Extrapolation, match=r"9 of 9 targets have covariates \(2\) outside"):
+        reg.predict(np.column_stack([AT[:, :2], np.full(len(AT), 8.0)]))
+
+
 @pytest.mark.parametrize(
     ("covariates", "kind", "words"),
     [

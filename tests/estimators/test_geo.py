@@ -233,12 +233,29 @@ def test_times_that_x_does_not_name_are_repeats_and_told(small):
     npax.interpolate(field[:1], {"lat": [1.5], "lon": [2.5]}, model=small)  # one time: nothing to tell
 
 
+@pytest.mark.parametrize("coords", ["planar", "isotropic"])
+def test_copies_of_observations_are_told(tiny, coords, rng):
+    """And no measurements that were made again, nor a few values that come often."""
+    x, values = rng.uniform(size=(30, 2)), rng.normal(size=30)
+    reg, again = npax.NeuralProcessRegressor(tiny, coords=coords), np.r_[np.arange(30), np.arange(30)]
+    with pytest.warns(UserWarning, match="30 of 60 observations are copies of others, place and value"):
+        reg.fit(x[again], values[again])
+    with pytest.warns(UserWarning, match="6 of 36 observations are copies"):
+        reg.fit(x, values).update(x[:6], values[:6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reg.fit(x[again], np.r_[values, values[:20], rng.normal(size=10)])
+        reg.fit(x[again], np.r_[values, rng.normal(size=30)])
+        reg.fit(x[again], np.where(values > 1, values, 0.0)[again])
+        reg.fit(np.r_[x, x[:4]], np.r_[values, values[:4]])
+
+
 @pytest.mark.parametrize("lazy", [False, True])
 def test_rows_at_the_same_places_are_told(table, tiny, lazy):
     few = table[:8]
 
     def predict(*parts):
-        rows = pd.concat(parts)
+        rows = pd.concat([part.assign(temp=part.temp + i) for i, part in enumerate(parts)])
         interpolate(dd.from_pandas(rows, npartitions=2) if lazy else rows, few[:4], tiny)
 
     with pytest.warns(UserWarning, match=r"has 40 rows at 8 places.* such as time, name it in `x`"):
@@ -718,6 +735,13 @@ def test_longitudes_of_another_range_are_told(tiny, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         interpolate(table, target, tiny, coords="latlon")
+
+
+def test_a_table_without_rows_has_none_whatever_its_columns_are(tiny):
+    days = pd.DataFrame({"time": pd.date_range("2024", periods=5), "level": np.arange(5.0)})
+    for table in (days, days.assign(time=np.arange(5.0))):
+        with pytest.raises(ValueError, match="`observations` holds none: there is no row"):
+            npax.interpolate(table.iloc[:0], table[["time"]], x="time", y="level", model=tiny)
 
 
 @pytest.mark.parametrize("coords", ["planar", "latlon"])

@@ -150,8 +150,10 @@ def test_what_has_no_logarithm_is_refused(hearing):
         reg.update(X[:1], [-1.0])
     with pytest.raises(ValueError, match="must be positive, got 0"):
         reg.exceedance(T, 0.0)
-    with pytest.raises(ValueError, match=r"`y` must be numbers, got .a."):
+    with pytest.raises(ValueError, match=r"`y` must be numbers, got 'a'"):
         reg.fit(X, np.full(30, "a"))
+    with pytest.raises(ValueError, match=r"`y` must be numbers, got '<0.01'"):
+        reg.fit(X, np.where(np.arange(30) == 7, "<0.01", Y.astype(str)))
     with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
         npax.LogNormalRegressor(npax.CountRegressor()).fit(X, Y)
     assert np.allclose(clone(reg).fit(X, Y).predict(T), reg.predict(T))

@@ -159,6 +159,7 @@ class ByName(NamedTuple):
         others = only_of_the_target(names.covariates, observations, target)
         own = [name for name in columns if name not in others]
         table, attributes = as_table(observations, own, ys, beside, summed=counts is not None)
+        _refuse_nothing(table)
         places_asked = with_levels(target, columns) if is_table(target) else target
         for there, where in ((table, "observations"), (places_asked, "target")):
             if is_table(there):
@@ -184,8 +185,7 @@ class ByName(NamedTuple):
         known = numbers_of(table, names.errors, "observations")[there] if names.errors else None
         if known is not None:
             refuse_no_errors(known, values, names.errors, table.index[there])
-        if not len(places):
-            raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
+        _refuse_nothing(places)
         of_covariates = grid is not None and np.isfinite(places[:, : len(x)]).all()
         or_else = ", or the column: what only `target` has is read off there" if of_covariates else ""
         refuse_missing(places, own, "`observations`", f"Leave these rows out{or_else}.")
@@ -314,6 +314,11 @@ def refuse_twice(table: Any, names: Sequence[Hashable], where: str) -> None:
     twice = [name for name in names if np.ndim(table[name]) > 1]
     if twice:
         raise ValueError(f"`{where}` has several columns that are named {', '.join(map(repr, twice))}: rename them.")
+
+
+def _refuse_nothing(rows):
+    if not len(rows):
+        raise ValueError("`observations` holds none: there is no row, or all values and places are NaN.")
 
 
 def _check_options(options):

@@ -348,14 +348,19 @@ def _warn_of_infinity(picture):
 
 
 def _check_even(field, dim):
-    """**Raises** for coordinates that are numbers or dates, and not evenly spaced; others, such as names, are taken to
-    be in order."""
+    """**Raises** for coordinates that are numbers or dates, and not evenly spaced; **warns** of others, such as names,
+    which are taken to be in order."""
     if dim not in field.coords or field[dim].size < 3:
         return
     at = field[dim].to_numpy()
     if at.dtype.kind == "O" and are_dates(at):  # of other calendars
         at = np.array([(date - at[0]) / timedelta(microseconds=1) for date in at]).astype("m8[us]")
     if at.dtype.kind not in "iufmM":
+        warn(
+            f"The coordinates `{dim}` are names, such as {at.tolist()[0]!r}: what is next to each other is taken to be "
+            "alike, and steps to be even. Of stations or sensors in any order use npax.interpolate, with their places "
+            "as coordinates; leave names away to fill as they are (`field.drop_vars`)."
+        )
         return
     steps, even = _steps(at)
     if not even:

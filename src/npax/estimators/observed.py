@@ -46,7 +46,8 @@ class Observed(NamedTuple):
         positions = system.positions(places)
         given = {"normalize": normalize, "average": average}
         each = [Seen.of(model, system, places, z, *group, **given) for group in groups]
-        observed = cls(system, columns, each, positions.shape[1], system.surroundings(positions), Surroundings.of(z))
+        around = Surroundings.of(z, closed=len(z) > 1)
+        observed = cls(system, columns, each, positions.shape[1], system.surroundings(positions), around)
         if not normalize:
             return observed
         reach, noise = zip(*(seen.reach_and_noise(size) for seen in each), strict=True)

@@ -3,8 +3,13 @@
 from collections.abc import Hashable
 from typing import Any
 
+import numpy as np
+
 from ..warn import warn
 
+MOSTLY, FEW = 0.9, 10
+"""The share of repeated places where values are repeated too, from which on they are copies, not measured again; and
+different values that may come often."""
 REPEATS = 5
 """Observations of each place, and places, from which on a table is likely to lack a coordinate."""
 
@@ -19,6 +24,21 @@ def warn_of_repeats(dataset: Any, x: list[Hashable], ys: list[Hashable]) -> None
             f"`observations` has values along {along}, which `x` = {x} does not name: they are taken for repeated "
             "observations of the same places. Name it in `x`, predict each by itself "
             f"(`.groupby({next(iter(others))!r}).map`), choose one (`.isel`), or average (`.mean({list(others)})`).",
+        )
+
+
+def warn_of_copies(X: np.ndarray, y: np.ndarray) -> None:
+    """Of rows `[n d]` and their values `[n dy]`: where nearly all that are at the place of others have their values,
+    too, and these are not a few that come often, such as no rain."""
+    values = y.reshape(len(X), -1)
+    rows, first, times = np.unique(np.column_stack([X, values]), axis=0, return_index=True, return_counts=True)
+    copies, copied = len(X) - len(rows), values[first[times > 1]]
+    if copies < REPEATS or copies < MOSTLY * (len(X) - len(np.unique(X, axis=0))):
+        return
+    if len(np.unique(copied, axis=0)) > min(FEW, len(copied) / 2):
+        warn(
+            f"{copies:,} of {len(X):,} observations are copies of others, place and value: each counts as one more, "
+            "and intervals are too narrow if it is none. Leave copies out (`table.drop_duplicates()`)."
         )
 
 

@@ -43,6 +43,7 @@ from .moments import exceedance
 from .observed import Observed
 from .options import model_of, probabilities, refuse_both, seed_of
 from .regions import Regions
+from .repeats import warn_of_copies
 from .scale import warn_of_no_scale
 from .text import refuse_text
 from .views import check_views, in_views, number_of_views
@@ -196,7 +197,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=True)
             self._begin(X)
-            self._warn_of_codes(X, y)
+            self._warn_of_rows(X, y)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
                 places, z = self._columns.split(X)
@@ -227,7 +228,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError(f"`y` must have the columns that it had in `fit`: shape {shape}, got {y.shape}.")
             error = joined(self.error_, self.y_, error, y)
             X, y = np.concatenate([self.X_, X]), np.concatenate([self.y_, y])
-            self._warn_of_codes(X, y)
+            self._warn_of_rows(X, y)
             return self._keep(X, y, error)
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
@@ -431,6 +432,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             refuse_latitude_first(of_places)
         else:
             warn_of_degrees(of_places, X[:, self._columns.places])
+
+    def _warn_of_rows(self, X, y):
+        self._warn_of_codes(X, y)
+        if of_real_numbers(self.model_.likelihood):  # counts come again
+            warn_of_copies(X, y)
 
     def _warn_of_codes(self, X, y, exposure=None):
         of_y = y.reshape(len(y), -1).T

@@ -1,5 +1,6 @@
 """Text where numbers are expected."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,15 @@ def refuse_text(given: Any, name: str) -> None:
     for where, column in columns.items():
         values = np.asarray(column)
         texts = values.ravel() if values.dtype.kind in "OSTU" else ()
-        text = next((str(value) for value in texts if isinstance(value, str | bytes)), None)
-        if text is not None:
+        found = [value for value in texts if isinstance(value, str | bytes)]
+        if found:
+            text = str(next(itertools.filterfalse(_is_number, found), found[0]))
             raise ValueError(f"{where} must be numbers, got {text!r}. Convert it, encode it or leave it out.")
+
+
+def _is_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -25,15 +25,18 @@ class Surroundings:
     east_north_up: np.ndarray | None = None
 
     @classmethod
-    def of(cls, positions: np.ndarray, east_north_up: np.ndarray | None = None) -> "Surroundings":
+    def of(
+        cls, positions: np.ndarray, east_north_up: np.ndarray | None = None, *, closed: bool = False
+    ) -> "Surroundings":
         """The margin is half of the half-width: of each coordinate by itself, on the sphere of the larger. None beside
-        a coordinate that is constant, since nothing says how fast values change along it; but of one place no end."""
+        a coordinate that is constant, since nothing says how fast values change along it; but of one place no end,
+        unless `closed`."""
         places = _mapped(positions, east_north_up)
         low, high = places.min(axis=0), places.max(axis=0)
         half = half_range(low, high)
         if east_north_up is not None:
             half[:2] = half[:2].max() if half[:2].max() > 1e-12 else 0.0
-        none = SAME * np.maximum(np.abs(low), np.finfo(float).tiny) if np.any(half > 0) else np.inf
+        none = SAME * np.maximum(np.abs(low), np.finfo(float).tiny) if closed or np.any(half > 0) else np.inf
         margin = np.where(half > 0, BEYOND * half, none)
         return cls(low - margin, high + margin, east_north_up)
 
