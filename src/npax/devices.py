@@ -138,15 +138,18 @@ def _is_key(a):
 
 def as_here(function: Callable[..., T]) -> Callable[..., T]:
     """`function` for other threads, which do not hear of this one's `jax.default_device`,
-    `jax.default_matmul_precision` and `jax.enable_x64`."""
+    `jax.default_matmul_precision`, `jax.enable_x64` and `jax.numpy_dtype_promotion`."""
     config: Any = jax.config
     device, precision = config.jax_default_device, config.jax_default_matmul_precision
-    wide = config.jax_enable_x64
-    if device is None and precision is None and not wide:
-        return function
+    wide, promotion = config.jax_enable_x64, config.jax_numpy_dtype_promotion
 
     def told(*args):
-        with jax.default_device(device), jax.default_matmul_precision(precision), jax.enable_x64(wide):
+        with (
+            jax.default_device(device),
+            jax.default_matmul_precision(precision),
+            jax.enable_x64(wide),
+            jax.numpy_dtype_promotion(promotion),
+        ):
             return function(*args)
 
     return told

@@ -275,6 +275,7 @@ def test_repeats_stay_as_they_are_where_they_do_not_tell_the_noise_or_the_networ
     assert averaged(x[few], y[few]).number == 1
 
 
+@pytest.mark.filterwarnings("ignore:.* are copies of others")
 def test_repeats_that_are_all_the_same_have_no_noise(rng):
     x = np.repeat(rng.uniform(-2, 2, (20, 1)), 4, axis=0)
     found = averaged(x, function(x))
@@ -283,6 +284,7 @@ def test_repeats_that_are_all_the_same_have_no_noise(rng):
     assert np.allclose(reg.predict(x), function(x)[:, 0], atol=0.1)
 
 
+@pytest.mark.filterwarnings("ignore:.* are copies of others")
 @pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_samples_beside_repeats_have_the_noise_within_them(noise, rng):
@@ -480,3 +482,21 @@ def test_the_shipped_model_sees_a_line(rng):
     line = np.abs(x[:, 0] - 140) < 3
     assert reg.averaged_ > 3 and reg.strategy_ == "tiled"
     assert np.sqrt(np.mean((reg.predict(x[line]) - f[line, 0]) ** 2)) < 0.05
+
+
+@pytest.mark.parametrize("speed", [0.3, 3.0, 30.0])
+def test_the_noise_is_told_however_slow_the_function(rng, speed):
+    """One that is about a line among the places has a process that varies far more elsewhere: no matter."""
+    x = rng.uniform(size=(2000, 1))
+    y = 10 * np.sin(speed * (x + 0.3)) + rng.normal(size=(2000, 1))
+    seen = superobservations(Planar(), x, y)
+    assert seen.number > 1 and np.allclose(seen.noise(x[:50]), 1.0, atol=0.1)
+
+
+def test_features_do_not_hide_the_noise(rng):
+    """Where they stand out observations stay alone, and say nothing of it."""
+    x = np.linspace(0, 1, 4000)[:, None]
+    lines = np.exp(-0.5 * np.square((x - [0.1, 0.4, 0.6, 0.85]) / (3 / 4000))).sum(axis=1, keepdims=True)
+    for field in (9 * np.cos(3 * x), 9 * x):
+        seen = superobservations(Planar(), x, field - 14 * lines + rng.normal(size=x.shape))
+        assert seen.features and np.all(np.abs(seen.noise(x[::50]) - 1) < 0.25)

@@ -225,6 +225,8 @@ class CountRegressor(RegressorMixin, BaseEstimator):
     def _began(self, regressor, X, y, exposure):
         regressor._check_options()
         X, y, exposure = self._checked(regressor, X, y, exposure, reset=True)
+        if regressor.tile_size == "auto":
+            raise ValueError('`regressor` must have a number as `tile_size`, such as 128: "auto" is not for counts.')
         regressor._begin(X)
         regressor._warn_of_codes(X, y, exposure)
         model = regressor.model_

@@ -46,6 +46,7 @@ from .regions import Regions
 from .repeats import warn_of_copies
 from .scale import warn_of_no_scale
 from .text import refuse_text
+from .tile_sizes import USUAL, best_tile_size, check_tile_size
 from .views import check_views, in_views, number_of_views
 
 
@@ -92,7 +93,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `on_missing`: what to do with NaN or infinity in `y`: `"drop"` the rows with a warning that counts them, or
       `"raise"` a `ValueError`. (In coordinates and covariates they are an error.)
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
-      fields).
+      fields). `"auto"`: 128, or 64 or 32 if `fit` finds held-out places clearly better predicted by these, which takes
+      seconds: where there are narrow features, or cycles with few observations of each.
     - `progress`: show a progress bar over tiles, over the targets of an exact prediction, or over those of samples and
       covariances.
     - `random_state`: seed of `sample_y` where that is given None; a whole number, or a generator of NumPy's, old or
@@ -100,7 +102,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`, `error_`: model, coordinates and observations in use;
     `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, the
-    one in use; `averaged_`, for
+    one in use; `tile_size_`, which `update` leaves as it is; `averaged_`, for
     each column of `y`, or group that the model takes, how many observations the network sees as one (1: none are);
     `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`, and
     `coef_std_`, their standard deviations.
@@ -198,6 +200,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             X, y, error = self._checked(X, y, error, reset=True)
             self._begin(X)
             self._warn_of_rows(X, y)
+            if self.tile_size == "auto":
+                self.tile_size_ = best_tile_size(self, X, y, error)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
                 places, z = self._columns.split(X)
@@ -208,7 +212,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                     np.concatenate(rest, axis=1),
                     steps=finetune,
                     gaps=gaps,
-                    size=self.tile_size,
+                    size=self.tile_size_,
                     **options,
                 )
                 self.model_ = better(self, self.finetuned_, X, y)
@@ -413,13 +417,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
         check_views(self.views)
         true_or_false(normalize=self.normalize, progress=self.progress)
-        whole_number(1, tile_size=self.tile_size)
+        check_tile_size(self.tile_size)
 
     def _begin(self, X):
         """Sets what is known before the values are: the model, and what the columns are."""
         self._check_columns(X)
         self.coords_ = self.coords
         self.model_, self.finetuned_ = model_of(self.model, self.normalize), None
+        self.tile_size_ = USUAL if self.tile_size == "auto" else self.tile_size
         if self._columns.covariates:
             refuse_drift(self.model_.likelihood)
 
@@ -504,7 +509,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         groups = self._groups(y, error)
         for values, _ in groups:
             refuse_impossible(self.model_.likelihood, values)
-        options = {"normalize": self.normalize, "average": self.strategy == "auto", "size": self.tile_size}
+        options = {"normalize": self.normalize, "average": self.strategy == "auto", "size": self.tile_size_}
         self._observed = Observed.of(self.model_, self._system, self._columns, X, groups, **options)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self.averaged_ = np.array([seen.number for seen in self._observed.each])
@@ -521,7 +526,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _request(self):
         """What predictions depend on, beside the strategy."""
         observed = self.X_, self.y_, self.error_
-        return self._network, observed, self.covariates, self.coords, self.normalize, self.averaged_, self.tile_size
+        return self._network, observed, self.covariates, self.coords, self.normalize, self.averaged_, self.tile_size_
 
     @property
     def _system(self):
@@ -543,7 +548,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         strategy = self._observed.strategy if self.strategy == "auto" else self.strategy
         self.strategy_ = strategy  # `set_params` may have changed it
         if strategy not in self._predictors:
-            kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size)
+            kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size_)
             options = {"progress": self.progress, "normalize": self.normalize}
             each = [seen.predictor(kind, self._network, self._columns, **options) for seen in self._observed.each]
             self._predictors[strategy] = each[0] if len(each) == 1 else ByColumn(each)

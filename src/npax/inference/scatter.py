@@ -1,5 +1,7 @@
 """The noise of observations, by how they differ from those around them."""
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.spatial import KDTree
 
@@ -56,20 +58,36 @@ def noise_within(
     free = seen.weight * (1 - seen.weight / seen.total[seen.of_each])
     squares, freedom = seen.sums(seen.weight * np.square(apart) - free * known), seen.sums(free)
     of_all = squares.sum(axis=0) / np.maximum(freedom.sum(), TINY)
+    around = min(max(round(FREEDOM * len(points) / max((seen.sizes - 1).sum(), 1)), 1), len(points))
+    local = _sums_around(points, around, squares, freedom)
+    of = np.maximum(local.freedom, TINY)
     if likely is not None:
+        least = np.where(local.freedom > FREEDOM / 2, local.squares / of, np.inf).min(axis=0)
+        plausible = np.maximum(likely, np.minimum(least, of_all))  # of a slow function the likeliest may be far too low
         chance = np.square(squares - of_all * freedom).sum(axis=0) / np.square(np.maximum(freedom.sum(), TINY))
-        of_all += (likely - of_all) * chance / (chance + np.square(UNSURE * likely))
-    more = squares - of_all * freedom
-    tree, around = (
-        KDTree(points),
-        min(max(round(FREEDOM * len(points) / max((seen.sizes - 1).sum(), 1)), 1), len(points)),
-    )
-    here, by_chance = np.empty_like(more), np.empty_like(more)
-    for start in range(0, len(points), BLOCK):
-        part = slice(start, start + BLOCK)
-        near = tree.query(points[part], around)[1].reshape(-1, around)
-        of = np.maximum(freedom[near].sum(axis=1), TINY)
-        here[part], by_chance[part] = more[near].sum(axis=1) / of, np.square(more[near]).sum(axis=1) / np.square(of)
+        of_all += (plausible - of_all) * chance / (chance + np.square(UNSURE * plausible))
+    here = local.squares / of - of_all
+    by_chance = local.fourth - 2 * of_all * local.mixed + np.square(of_all) * local.freedoms
+    by_chance = np.maximum(by_chance, 0.0) / np.square(of)
     surely = 1 + 2 * (2 * around / len(points)) ** 0.5  # two standard deviations of as many as are independent
     differ = 1 - surely * by_chance.sum(axis=0) / np.maximum(np.square(here).sum(axis=0), TINY)
     return np.maximum(of_all + np.maximum(differ, 0.0) * here, 0.0)
+
+
+class _Around(NamedTuple):
+    """Sums over the groups around each, `[m dy]`: of their squares and degrees of freedom, and of products of these."""
+
+    squares: np.ndarray
+    freedom: np.ndarray
+    fourth: np.ndarray
+    mixed: np.ndarray
+    freedoms: np.ndarray
+
+
+def _sums_around(points, number, squares, freedom):
+    each = squares, freedom, np.square(squares), squares * freedom, np.square(freedom)
+    tree, parts = KDTree(points), []
+    for start in range(0, len(points), BLOCK):
+        near = tree.query(points[start : start + BLOCK], number)[1].reshape(-1, number)
+        parts.append([a[near].sum(axis=1) for a in each])
+    return _Around(*(np.concatenate(sums) for sums in zip(*parts, strict=True)))
