@@ -97,6 +97,7 @@ def test_what_is_stopped_in_writing_leaves_what_was_there(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("side", [None, list("abcdefghijkl"), np.arange("2020-01-01", "2020-01-13", dtype="M8[D]")])
+@pytest.mark.filterwarnings("ignore:The coordinates `lat` are names")
 def test_sides_without_numbers_are_drawn(field, weights, tmp_path, side):
     sst = xr.load_dataset(field).isel(time=0)
     sst = sst.drop_vars("lat") if side is None else sst.assign_coords(lat=side)
