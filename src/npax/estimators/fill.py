@@ -92,7 +92,9 @@ def fill_gaps(
     here: the ends are neighbours, or, as 0 and 360 degrees, the same.) All that is NaN is a gap, land in an ocean too:
     `filled.where(ocean)` leaves it out. What is hidden is taken to be like what is seen: where gaps have to do with the
     values, as clouds that gather over warm ground, means are off and intervals too narrow. (Values beside the gaps that
-    differ from those farther away tell.) At pixels that are seen, where it was not trained, intervals are too narrow:
+    differ from those farther away tell.) What is next to each other is taken to be alike along both dimensions: of 4 to
+    60 sensors in any order beside time 95 % intervals hold 23 to 83 %; give their places to `npax.interpolate`. At
+    pixels that are seen, where it was not trained, intervals are too narrow:
     where noise is 0.3 of the field's deviation, those of 95 % hold 70 % of new observations and 72 % of the noiseless
     field, where it is as strong 84 and 81 %; in gaps 91 % and nearly all. Where all that is seen of a picture is one
     value, nothing says how large deviations are: they are taken to be about 1, with a warning. For scattered data,

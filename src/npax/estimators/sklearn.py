@@ -283,7 +283,9 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         `npax.average` takes tables and grids that name the regions. The covariance is
         `npax.inference.average_covariance`, which says what it costs. Of fields in a square that are seen 20 to 3,000
         times standard deviations of the whole, a quarter, a ninth and a 64th are 0.98 to 1.24 times (medians) those of
-        the process that knows the covariance, and 95 % intervals hold 89 to 94 % (its own 89 to 98).
+        the process that knows the covariance, and 95 % intervals hold 89 to 94 % (its own 89 to 98). **Pitfall:** of
+        blocks much smaller than observations are apart, between drill holes say, they are too small where noise is
+        strong: 0.71 times (18 blocks, exponential covariances, noise of 40 % of the variance), intervals hold 89 %.
         """
         refuse_both(return_std, return_cov)
         check_rows(X, axis=-1, weights=weights)
