@@ -18,7 +18,6 @@ import npax
 
 OPTIONS = {
     "default": {},
-    'tile_size="auto"': {"tile_size": "auto"},
     "tile_size=64": {"tile_size": 64},
     "tile_size=32": {"tile_size": 32},
     'strategy="exact"': {"strategy": "exact"},

@@ -1,5 +1,7 @@
 from typer.core import TyperCommand
 
+from ..numeric import is_number
+
 SEVERAL = ("--x", "--covariates", "--by", "--resolution", "--quantiles", "--above")
 """Options that take several values."""
 
@@ -22,7 +24,7 @@ def repeat_option(args: list[str], option: str) -> list[str]:
     """`--x a b --y c`, or `--x=a b`, as `--x a --x b --y c`: an option's values end where the next option begins."""
     spread, given, count = [], False, 0
     for arg in args:
-        if arg.startswith("-") and len(arg) > 1 and not (given and _is_number(arg)):
+        if arg.startswith("-") and len(arg) > 1 and not (given and is_number(arg)):  # negative numbers begin so, too
             name, _, value = arg.partition("=")
             given, count = name == option, int(bool(value))
             spread.append(arg)
@@ -32,12 +34,3 @@ def repeat_option(args: list[str], option: str) -> list[str]:
         spread.append(arg)
         count += 1
     return spread
-
-
-def _is_number(text):
-    """Negative ones begin as an option does."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

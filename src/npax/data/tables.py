@@ -15,6 +15,7 @@ except ImportError as error:
     raise ImportError("Tables and grids need pandas and xarray: pip install 'npax[geo]'.") from error
 
 from ..arrow import dates_of_numpy
+from ..numeric import is_number
 
 ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """How a time of day with a zone ends."""
@@ -85,7 +86,7 @@ def _read_csv(path, of_names, as_written):
     above, names, row = _first_lines(path)
     _refuse_other_marks(names, row)
     _refuse_twice([name.strip() for name in next(csv.reader([names]), [])])
-    if above and all(_is_number(name) for name in names.split(",")):
+    if above and all(is_number(name) for name in names.split(",")):
         raise ValueError(f"below the comments its first line is '{names.strip()}': write the names there, without '#'.")
     with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
         for _ in range(above):
@@ -238,7 +239,7 @@ def _as_dates(column):
     if not isinstance(column, pd.Series):  # of a dataset, in which dates are dates
         return column
     column = dates_of_numpy(column)
-    if of_numbers(column) or _of_dates(column) or any(map(_is_number, column.dropna().unique())):  # years
+    if of_numbers(column) or _of_dates(column) or any(map(is_number, column.dropna().unique())):  # years
         return column
     try:
         dates = pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
@@ -261,13 +262,5 @@ def _no_dates(column):
 
 def _first_text(column):
     texts = [str(value) for value in np.asarray(column).ravel()]
-    bad = [text for text in texts if not _is_number(text)]
+    bad = [text for text in texts if not is_number(text)]
     return f"its first text is '{bad[0]}'. " if bad else ""
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except (TypeError, ValueError):  # dates, texts
-        return False
-    return True

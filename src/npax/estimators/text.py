@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..numeric import is_number
+
 
 def refuse_text(given: Any, name: str) -> None:
     """**Raises** `ValueError` for text, also where it could be read as numbers."""
@@ -14,13 +16,5 @@ def refuse_text(given: Any, name: str) -> None:
         texts = values.ravel() if values.dtype.kind in "OSTU" else ()
         found = [value for value in texts if isinstance(value, str | bytes)]
         if found:
-            text = str(next(itertools.filterfalse(_is_number, found), found[0]))
+            text = str(next(itertools.filterfalse(is_number, found), found[0]))
             raise ValueError(f"{where} must be numbers, got {text!r}. Convert it, encode it or leave it out.")
-
-
-def _is_number(text):
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
