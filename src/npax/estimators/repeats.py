@@ -31,11 +31,13 @@ def warn_of_copies(X: np.ndarray, y: np.ndarray) -> None:
     """Of rows `[n d]` and their values `[n dy]`: where nearly all that are at the place of others have their values,
     too, and these are not a few that come often, such as no rain."""
     values = y.reshape(len(X), -1)
-    rows, first, times = np.unique(np.column_stack([X, values]), axis=0, return_index=True, return_counts=True)
-    copies, copied = len(X) - len(rows), values[first[times > 1]]
-    if copies < REPEATS or copies < MOSTLY * (len(X) - len(np.unique(X, axis=0))):
+    order = np.lexsort((*values.T, *X.T))
+    other_place, other_value = (np.any(a[order][1:] != a[order][:-1], axis=1) for a in (X, values))
+    repeated, copied = np.count_nonzero(~other_place), values[order][1:][~np.logical_or(other_place, other_value)]
+    copies = len(copied)
+    if copies < REPEATS or copies < MOSTLY * repeated:
         return
-    if len(np.unique(copied, axis=0)) > min(FEW, len(copied) / 2):
+    if len(np.unique(copied, axis=0)) > min(FEW, copies / 2):
         warn(
             f"{copies:,} of {len(X):,} observations are copies of others, place and value: each counts as one more, "
             "and intervals are too narrow if it is none. Leave copies out (`table.drop_duplicates()`)."
