@@ -13,11 +13,10 @@ from ..arrays import floats
 from ..models import AbstractJointNeuralProcess, AbstractLatentNeuralProcess, AbstractNeuralProcess
 from ..models._base import condition_on
 from .buckets import bucket, pad
-from .chains import TOGETHER, Asked, draw, log_prob, one_draw
+from .chains import TOGETHER, Asked, draw, log_prob, one_draw, padded_error
 from .grids import wide_enough
 from .normalise import refuse_far
 from .predict import known_errors, to_model
-from .standardise import MOST_ERROR
 
 
 def sample(
@@ -152,8 +151,7 @@ def _finite(a, name):
 def _padded(x, y, error):
     """Places, values, mask and known errors of a context."""
     size = bucket(len(x))
-    error = None if error is None else pad(np.minimum(error, MOST_ERROR).astype(np.float32), size)
-    return pad(x, size), pad(y, size), np.arange(size) < len(x), error
+    return pad(x, size), pad(y, size), np.arange(size) < len(x), padded_error(error, size)
 
 
 def _distinct(x):

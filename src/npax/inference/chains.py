@@ -43,9 +43,13 @@ class Asked(NamedTuple):
     @classmethod
     def of(cls, xc: np.ndarray, yc: np.ndarray, error: np.ndarray | None, xt: np.ndarray) -> "Asked":
         rows = _rows(len(xc), len(xt))
-        error = None if error is None else pad(np.minimum(error, MOST_ERROR).astype(np.float32), rows)
-        arrays = pad(xc, rows), pad(yc, rows), error, len(xc), pad(xt, bucket(len(xt))), len(xt)
+        arrays = pad(xc, rows), pad(yc, rows), padded_error(error, rows), len(xc), pad(xt, bucket(len(xt))), len(xt)
         return cls(*(None if a is None else np.asarray(a) for a in arrays))
+
+
+def padded_error(error: np.ndarray | None, rows: int) -> np.ndarray | None:
+    """Known errors of a context, if any, as a model takes them."""
+    return None if error is None else pad(np.minimum(error, MOST_ERROR).astype(np.float32), rows)
 
 
 def draw(
