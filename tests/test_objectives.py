@@ -262,6 +262,16 @@ def test_joint_and_single_nll_is_the_sum_of_its_parts(getkey):
     assert np.all(drawn.sum(axis=1) == 1) and np.all(drawn.sum(axis=0) > 10)
 
 
+def test_both_parts_of_joint_and_single_nll_are_drawn_anew(getkey):
+    """Of a latent model: the single part had the same draws for every task and step."""
+    model = MODELS["np"](jr.key(0))
+    task, keys = latent_task(model, getkey), jr.split(jr.key(3), 4)
+    parts = [jr.split(key) for key in keys]
+    expected = [joint_nll(model, task, joint) + nll(model, task, single) for joint, single in parts]
+    assert close([joint_and_single_nll(model, task, key) for key in keys], expected)
+    assert len({float(nll(model, task, single)) for _, single in parts}) == 4
+
+
 def test_each_kind_of_model_has_its_objective():
     kinds = {"np": elbo, "anp-laplace": elbo, "bnp": bootstrap_nll, "tnp-a": joint_nll, "cnp": nll}
     kinds["tnp-nd"] = joint_and_single_nll
@@ -300,7 +310,10 @@ def test_a_context_point_that_is_a_target_counts_once_in_the_posterior():
         np.testing.assert_allclose(q.scale, expected.scale, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("objective", "name"), [(elbo, "cnp"), (bootstrap_nll, "np"), (joint_nll, "cnp")])
+@pytest.mark.parametrize(
+    ("objective", "name"),
+    [(elbo, "cnp"), (bootstrap_nll, "np"), (joint_nll, "cnp"), (joint_and_single_nll, "cnp")],
+)
 def test_models_of_another_kind_are_named(objective, name, getkey):
     model = MODELS[name](getkey())
     x, y = np.zeros((2, model.dx), np.float32), np.zeros((2, 1), np.float32)

@@ -96,7 +96,7 @@ def joint_nll(model: AbstractJointNeuralProcess, task: Task, key: PRNGKeyArray) 
     r"""Negative joint log-likelihood, $-\frac{1}{n_t} \log p(y_1, \ldots, y_{n_t} \mid x_t, D_c)$, of the targets in a
     random order. Never to be compared with `nll`, which takes each target by itself.
     """
-    return _joint_nll(model, task, key, task.mask_t.shape[0])
+    return _joint_nll("joint_nll", model, task, key, task.mask_t.shape[0])
 
 
 def joint_and_single_nll(model: AbstractJointNeuralProcess, task: Task, key: PRNGKeyArray, targets: int = 32) -> Scalar:
@@ -108,11 +108,13 @@ def joint_and_single_nll(model: AbstractJointNeuralProcess, task: Task, key: PRN
     **Cost:** that of `nll`, and O((targets dy)³).
     """
     whole_number(1, targets=targets)
-    return _joint_nll(model, task, key, targets) + nll(model, task)
+    joint_key, single_key = jr.split(key)
+    joint = _joint_nll("joint_and_single_nll", model, task, joint_key, targets)
+    return joint + nll(model, task, single_key)
 
 
-def _joint_nll(model, task, key, targets):
-    _check_kind("joint_nll", model, AbstractJointNeuralProcess)
+def _joint_nll(objective, model, task, key, targets):
+    _check_kind(objective, model, AbstractJointNeuralProcess)
     order_key, draw_key = jr.split(key)
     lots = jr.uniform(order_key, task.mask_t.shape)
     order = jnp.argsort(jnp.where(task.mask_t, lots, 2.0))[:targets]  # those that count first
@@ -175,14 +177,14 @@ def picture_nll(model: GridConvCNP, picture: Picture, key: PRNGKeyArray | None =
     """Negative log-likelihood of a field and of new observations of it, half each, at the nodes of a picture.
 
     What `function_and_noise_nll` is for tasks: the expectation over the noise of an observation is in closed form.
-    A node in a gap counts 1, one that is seen counts `seen`: little is to be learned there. The model needs the
-    `FunctionAndNoise` likelihood.
+    A node in a gap counts 1, one that is seen counts `seen`: little is to be learned there; zero where no node counts.
+    The model needs the `FunctionAndNoise` likelihood.
     """
     y = jnp.where(picture.mask[..., None], picture.y, 0.0)
     predicted = marginals(model.on_grid(y, picture.mask))
     each = _half_each("picture_nll", predicted, picture.function, 0.0, jnp.square(picture.noise))
     weight = jnp.where(picture.mask, seen, 1.0)
-    return jnp.sum(weight * each) / jnp.sum(weight)
+    return jnp.sum(weight * each) / jnp.maximum(jnp.sum(weight), jnp.finfo(each.dtype).tiny)
 
 
 def hidden_pixels_nll(model: GridConvCNP, picture: HiddenPixels, key: PRNGKeyArray | None = None) -> Scalar:

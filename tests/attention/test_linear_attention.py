@@ -172,6 +172,25 @@ def test_deep_kernels_refuse_what_the_model_gives_to_heads(part):
         eqx.filter_eval_shape(model, jr.key(0))
 
 
+@pytest.mark.parametrize(("heads", "size"), [(1, 8), (HEADS, 4)])
+def test_rotations_of_other_features_or_heads_are_refused(points, heads, size):
+    """Of one head, or of a single pair, they were taken for all."""
+    _, k, v, _, xk = points
+    attention = npax.FavorAttention(
+        D, features=8, rotary=npax.RotaryCoordinates(heads, size, DX, key=jr.key(0)), key=jr.key(0)
+    )
+    with pytest.raises(ValueError, match=f"of {heads} heads of size {size}, and is to turn {HEADS} of size 8"):
+        eqx.filter_eval_shape(attention.memorise, k, v, xk, np.ones(NK, bool))
+
+
+@pytest.mark.parametrize(("heads", "size"), [(4, 8), (1, 2)])
+def test_deep_kernels_refuse_rotations_of_other_features_or_heads(heads, size):
+    rotary = npax.RotaryCoordinates(heads, size, DX, key=jr.key(0))
+    attention = npax.DeepKernelAttention(6, DX, features=8, rotary=rotary, key=jr.key(0))
+    with pytest.raises(ValueError, match=f"of {heads} heads of size {size}, and is to turn 1 of size 8"):
+        eqx.filter_eval_shape(attention.memorise, np.zeros((5, 6), "f"), np.zeros((5, DX), "f"), np.ones(5, bool))
+
+
 def test_favor_answers_in_the_precision_of_the_queries(points):
     attention = npax.FavorAttention(D, features=8, key=jr.key(0))
     with jax.enable_x64(), jax.numpy_dtype_promotion("standard"):

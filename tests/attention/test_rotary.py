@@ -93,7 +93,7 @@ def test_rotations_of_other_shapes_are_refused(getkey):
     for heads, size in ((1, 4), (2, 8)):
         rotary = npax.RotaryCoordinates(heads, size, 2, key=getkey())
         parts = {"attention": npax.DenseAttention(), "rotary": rotary, "key": getkey()}
-        with pytest.raises(ValueError, match=f"of {heads} heads of size {size}, and the attention has 2 of size 4"):
+        with pytest.raises(ValueError, match=f"of {heads} heads of size {size}, and is to turn 2 of size 4"):
             TokenAttention(8, heads=2, head_size=4, **parts).memorise(z, x, seen)
     with pytest.raises(ValueError, match="of 1 coordinates, the locations have 2"):
         npax.RotaryCoordinates(2, 4, 1, key=getkey()).turns(x)

@@ -462,9 +462,26 @@ def test_generators_old_and_new_may_choose_the_places(small):
         assert np.array_equal(first, second)
 
 
+@pytest.mark.parametrize("integrality", [None, [True, False]])
+def test_a_search_that_is_taken_up_again_goes_on(small, integrality):
+    """With the same seed: what was told from before was asked for once more."""
+    box = {"bounds": [(-5, 10), (0, 15)], "integrality": integrality, "model": small, "random_state": 0}
+    whole, first = Optimizer(**box), Optimizer(**box)
+    expected = []
+    for _ in range(10):
+        expected.append(whole.ask())
+        whole.tell(expected[-1], np.sum(expected[-1]))
+    first.tell(np.array(expected[:6]), np.sum(expected[:6], axis=1))
+    found = []
+    for _ in range(4):
+        found.append(first.ask())
+        first.tell(found[-1], np.sum(found[-1]))
+    np.testing.assert_array_equal(found, expected[6:])
+
+
 def test_one_value_answers_one_question(small):
     opt = Optimizer([(0, 1)], model=small, random_state=0)
-    opt._open = [np.array([0.5]), np.array([0.5])]
+    opt._open, opt._foreseen = [np.array([0.5]), np.array([0.5])], [None, None]
     opt.tell([0.5], 1.0)
     assert len(opt._open) == 1
 

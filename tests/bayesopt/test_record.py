@@ -72,7 +72,7 @@ def test_answers_where_they_were_asked_for_are_compared(small):
         opt.tell(opt.ask(), y)
     assert opt._record.weight == TRUST, "nothing was foreseen of the first ones"
     x = opt.ask()
-    foreseen = opt._foreseen[x.tobytes()]
+    (foreseen,) = opt._foreseen
     opt.tell(x, 2.0)
     expected = Record()
     expected.add(foreseen, 2.0)
@@ -84,6 +84,20 @@ def test_answers_where_they_were_asked_for_are_compared(small):
     opt.ask()
     opt.tell([0.456], 2.0)  # made elsewhere
     assert opt._record.weight == weight and not opt._foreseen
+
+
+def test_of_two_questions_at_one_place_each_answer_is_compared(small, monkeypatch):
+    opt = Optimizer([(0, 1)], n_init=2, model=small, random_state=0)
+    for y in (1.0, 3.0):
+        opt.tell(opt.ask(), y)
+    places = [np.array([0.5])] * 2
+    monkeypatch.setattr(opt, "_next", lambda: opt.box.cube(places[0]))
+    assert np.array_equal([opt.ask(), opt.ask()], places)
+    weights = [opt._record.weight]
+    for y in (2.0, 2.5):
+        opt.tell([0.5], y)
+        weights.append(opt._record.weight)
+    assert weights[0] < weights[1] < weights[2] and not opt._foreseen
 
 
 def test_an_answer_of_known_error_says_the_less_the_larger_it_is(rng):

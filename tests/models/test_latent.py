@@ -167,6 +167,14 @@ def test_bootstrapped_values_are_predictions_and_resampled_residuals(getkey):
     assert reference.relative(found, mean + np.sqrt(variance) * residual) < 1e-4
 
 
+def test_the_base_refuses_targets_of_other_columns(getkey):
+    model = MODELS["bnp"](getkey())
+    data = draw_data(model, getkey())
+    state = jax.eval_shape(model.condition, data.xc, data.yc)
+    with pytest.raises(ValueError, match="`xt` must have the shape"):
+        jax.eval_shape(lambda s: unwrap(type(model).predict_base)(model, s, data.xt[:, :-1]).mean, state)
+
+
 def test_no_gradient_passes_through_the_bootstrap(getkey):
     model = MODELS["bnp"](jr.key(1))
     data = draw_data(model, getkey())

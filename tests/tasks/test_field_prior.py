@@ -105,6 +105,18 @@ def test_moved_gaps_hide_what_is_seen(pictures):
     assert len(np.unique(found.wanted.reshape(200, -1), axis=0)) > 190, "the gaps differ"
 
 
+def test_gaps_move_along_each_side_alike():
+    """Of a picture that is not square rows moved more often by less than the difference of its sides."""
+    seen = np.ones((1, 4, 7), bool)
+    seen[0, 0, 0] = False
+    squares = MovedGapsTask(np.zeros((1, 4, 7, 1), np.float32), seen, 4)
+    found = jax.device_get(jax.jit(jax.vmap(squares.sample))(jr.split(jr.key(1), 4000)))
+    wanted = found.wanted.any(axis=(1, 2))
+    rows = np.argwhere(found.wanted.any(axis=2) & wanted[:, None])[:, 1]
+    rows = np.concatenate([rows, np.argwhere(found.wanted.any(axis=1) & wanted[:, None])[:, 1]])  # turned half the time
+    assert np.all(np.abs(np.bincount(rows) / len(rows) - 0.25) < 0.03)
+
+
 def test_clear_errors(pictures):
     with pytest.raises(ValueError, match="`side` must be a whole number, at least 16; got 8"):
         FieldPrior(8)

@@ -1,7 +1,9 @@
 """Fine-tuning of a model of pictures."""
 
+import dataclasses
 import inspect
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -78,6 +80,8 @@ def test_objectives_count_what_is_asked_for():
     weight = np.where(picture.mask, 0.02, 1.0)
     true = np.sum(weight * (of_function + of_observation) / 2) / weight.sum()
     assert np.isclose(jax.jit(picture_nll)(model, picture), true, rtol=1e-4)
+    whole = dataclasses.replace(picture, mask=jnp.ones_like(picture.mask))
+    assert jax.jit(partial(picture_nll, seen=0.0))(model, whole) == 0
 
     wanted = ~np.asarray(picture.mask) & (np.arange(16) < 8)
     y = np.where(wanted[..., None] | picture.mask[..., None], picture.y, np.nan)

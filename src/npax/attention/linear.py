@@ -25,7 +25,7 @@ def totals(
 ) -> Totals:
     r"""$\sum_j R(x_j) \phi_j v_j^\top$ and $\sum_j \phi_j$ over the keys under a `True`."""
     phi = jnp.where(mask[None, :, None], phi, 0.0)
-    turned = phi if rotary is None else rotary.rotate(phi, rotary.turns(xk))
+    turned = phi if rotary is None else rotary.turned(phi, xk)
     return Totals(jnp.einsum("hkm,hkd->hdm", turned, v), jnp.sum(phi, axis=1), jnp.sum(mask.astype(phi.dtype)))
 
 
@@ -33,5 +33,5 @@ def read(
     phi: Float[Array, "heads nq m"], xq: Float[Array, "nq dx"], memory: Totals, rotary: RotaryCoordinates | None
 ) -> Float[Array, "heads nq dv"]:
     r"""$\sum_j (R(x_q) \phi_q)^\top (R(x_j) \phi_j)\, v_j$: depends on locations by $x_q - x_j$ only."""
-    phi = phi if rotary is None else rotary.rotate(phi, rotary.turns(xq))
+    phi = phi if rotary is None else rotary.turned(phi, xq)
     return jnp.einsum("hqm,hdm->hqd", phi, memory.values)

@@ -48,6 +48,16 @@ class RotaryCoordinates(eqx.Module):
         w = jnp.swapaxes(self.w[..., : x.shape[1]], 1, 2)
         return cos_sin(jax.vmap(matmul)(jnp.broadcast_to(x, (len(w), *x.shape)), w))
 
+    def turned(self, a: Float[Array, "heads n d"], x: Float[Array, "n dx"]) -> Float[Array, "heads n d"]:
+        """Queries or keys at `x`, turned. **Raises** `ValueError` unless heads and size are those of the rotation."""
+        heads, pairs, _ = self.w.shape
+        if (heads, 2 * pairs) != (a.shape[0], a.shape[2]):
+            raise ValueError(
+                f"The `rotary` is of {heads} heads of size {2 * pairs}, and is to turn {a.shape[0]} of size "
+                f"{a.shape[2]}: make `RotaryCoordinates(heads, size, dx)` with those."
+            )
+        return self.rotate(a, self.turns(x))
+
     @staticmethod
     def rotate(
         a: Float[Array, "heads n d"], turns: tuple[Float[Array, "heads n pairs"], Float[Array, "heads n pairs"]]

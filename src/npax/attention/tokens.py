@@ -89,12 +89,4 @@ class TokenAttention(AbstractTokenAttention):
         return eqx.tree_at(lambda m: (m.query, m.key, m.value), self, maps)
 
     def _turn(self, a, x):
-        if self.rotary is None:
-            return a
-        heads, pairs, _ = self.rotary.w.shape
-        if (heads, 2 * pairs) != (a.shape[0], a.shape[2]):
-            raise ValueError(
-                f"The `rotary` is of {heads} heads of size {2 * pairs}, and the attention has {a.shape[0]} of size "
-                f"{a.shape[2]}: make `RotaryCoordinates(heads, size, dx)` with those."
-            )
-        return self.rotary.rotate(a, self.rotary.turns(x))
+        return a if self.rotary is None else self.rotary.turned(a, x)

@@ -35,7 +35,7 @@ def translation_equivariant_attention(
     One network $\rho$ makes the logits of all heads from the products of all heads. A shift of all locations moves
     $x'$ along and leaves $o$ as it is. N counts the keys under a `True`; the others take no part, whatever they
     hold, and a query without any key reads zeros and stays where it is. The paper's sum over heads of $\phi_h$ is
-    taken inside the network's last layer.
+    taken inside the network's last layer. Dividing by the root of d is ours.
 
     **Returns** $o$ `[heads nq dv]` and $x'$ `[nq dx]`; without `phi` the locations that were given.
 

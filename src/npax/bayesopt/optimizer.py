@@ -118,7 +118,7 @@ class Optimizer:
         self._told: list[tuple[np.ndarray, float, float]] = []
         self._has_errors = False
         self._open: list[np.ndarray] = []
-        self._foreseen: dict[bytes, Foreseen] = {}
+        self._foreseen: list[Foreseen | None] = []  # of each open question, where the model has chosen the place
         self._record, self._same = Record(), self.box.same
         self._units: Units | None = None
         self.used = False
@@ -133,8 +133,7 @@ class Optimizer:
             x = self._drawn()
         else:
             x, self.used = self.box.places(self._next()), True
-        if self.used:
-            self._foreseen[x.tobytes()] = self._foresee(self.box.cube(x))
+        self._foreseen.append(self._foresee(self.box.cube(x)) if self.used else None)
         self._open.append(x)
         return x.copy()
 
@@ -166,12 +165,12 @@ class Optimizer:
         self._units = None
         for place, value, of_value in zip(inside, y, errors, strict=True):
             self._told.append((place, float(value), float(of_value)))
-            question = self._close(place)
+            question = self._question(place)
             if question is None and len(y) == len(self._open) == 1:
                 self._open.clear()
                 self._foreseen.clear()
-            elif question in self._foreseen:
-                self._record.add(self._foreseen.pop(question), float(value), float(of_value))
+            elif question is not None and (foreseen := self._close(question)) is not None:
+                self._record.add(foreseen, float(value), float(of_value))
         failed = ~np.isfinite(y)
         if failed.any():
             lost = f"{failed.sum()} of {y.size} values NaN or infinite, first at x = {x[failed][0]}"
@@ -182,10 +181,10 @@ class Optimizer:
         x = coordinates(x)
         if x.shape != self.box.low.shape:
             raise ValueError(f"`x` must have the shape {self.box.low.shape}, got {x.shape}.")
-        question = self._close(x)
+        question = self._question(x)
         if question is None:
             raise ValueError(f"There is no open question at x = {x}; there are {len(self._open)}: {self._open}.")
-        self._foreseen.pop(question, None)
+        self._close(question)
 
     def result(self, message: str = "", success: bool = True) -> OptimizeResult:
         """What is known so far, as SciPy says it.
@@ -231,13 +230,15 @@ class Optimizer:
         check_error(self.surrogate.model, errors, y)
         return np.where(np.isfinite(y), errors, 0.0)
 
-    def _close(self, x):
-        """Takes the open question nearest to `x` off the list if that is its place, and gives the bytes of that, or
-        None."""
+    def _question(self, x):
+        """The number of the open question nearest to `x`, if that is its place; or None."""
         away = [np.max(np.abs(other - x) / self.box.rounding) for other in self._open]
-        if not away or min(away) > 1:
-            return None
-        return self._open.pop(int(np.argmin(away))).tobytes()
+        return None if not away or min(away) > 1 else int(np.argmin(away))
+
+    def _close(self, question):
+        """Takes an open question off the list, and gives what was foreseen there, if anything."""
+        del self._open[question]
+        return self._foreseen.pop(question)
 
     def _foresee(self, place):
         """What the model predicts of the value at a place in the unit cube, before it is known."""
@@ -251,9 +252,9 @@ class Optimizer:
         return (values == values[0]).all()
 
     def _drawn(self):
-        """The next of the quasi-random places; of whole numbers one that was not asked for, if that is soon found."""
+        """The next of the quasi-random places that was not asked for, nor told from before, if that is soon found."""
         x = self.box.places(self._design.random(1)[0])
-        for _ in range(CANDIDATES if self.box.whole.all() else 0):
+        for _ in range(CANDIDATES):
             if not self._asked(self.box.cube(x)[None])[0]:
                 break
             x = self.box.places(self._design.random(1)[0])

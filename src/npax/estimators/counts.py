@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 
 from ..arguments import instance, true_or_false
 from ..counts import AbstractCounts, Linearised, Poisson, score_report
-from ..inference.counted import ROUNDS, Counted, Even, linearised
+from ..inference import Even
+from ..inference.counted import ROUNDS, Counted, linearised
 from ..inference.groups import of_same
 from ..inference.order import sorted_rows
 from ..likelihoods import of_real_numbers
@@ -261,7 +262,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
             in_one_view.views, in_one_view.progress = None, False
 
             def predict(seen: Linearised):
-                in_one_view._keep(table.x, seen.value, seen.error)
+                in_one_view._keep(table.x, seen.value, seen.error, noise=False)
                 return in_one_view._predictor()(table.x)
 
             def note(change):
@@ -275,7 +276,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
             above = self._counts.curved / 2 * (variance - left)
             regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
             if np.median(table.number) > 1:  # what noise the network finds is that between sums
-                regressor._tell_noise(Even(variance**0.5))
+                regressor._tell_noise(Even(np.sqrt([variance])))
             if not rounds.settled:
                 warn(
                     f"Levels of the counts have not settled after {rounds.number} rounds: intervals may be off.",

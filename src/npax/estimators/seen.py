@@ -19,6 +19,7 @@ from ..inference import (
     known_errors,
     superobservations,
     tile_reach,
+    unknown_noise,
 )
 from ..likelihoods import of_real_numbers, tells_noise
 from ..models import AbstractNeuralProcess
@@ -52,18 +53,25 @@ class Seen(NamedTuple):
         *,
         normalize: bool,
         average: bool,
+        noise: bool,
     ) -> "Seen":
         """In the units in which `y` varies alike; averaged, if asked for, where that loses little: for a model that
-        tells noise and function apart. `z [n p]`: the covariates."""
+        tells noise and function apart. `z [n p]`: the covariates; `noise`: whether that of new observations is asked
+        for."""
         drift = Drift(system, x, z, y, error)
         y = y - drift(z)
         if not normalize:
             return cls(drift, system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
-        if average and of_reals and tells_noise(model.likelihood):
-            return cls(drift, system, *superobservations(system, x, y, error, hears=hears_errors(model)))
-        return cls(drift, system, x, y, error=error)
+        if not (of_reals and tells_noise(model.likelihood)):
+            return cls(drift, system, x, y, error=error)
+        seen = cls(drift, system, x, y, error=error)
+        if average:
+            seen = cls(drift, system, *superobservations(system, x, y, error, hears=hears_errors(model)))
+        if noise and seen.noise is None and error is not None and error.any():
+            seen = seen._replace(noise=unknown_noise(system, x, y, error))
+        return seen
 
     def reach_and_noise(self, tile_size: int) -> tuple[float, float]:
         """How far a tile reaches, and the variance of the noise beside that of what varies in it, infinite where that

@@ -506,13 +506,14 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             vars(self).update(before)
             raise
 
-    def _keep(self, X, y, error=None):
+    def _keep(self, X, y, error=None, *, noise=True):
         check_error(self.model_, error, y)
         groups = self._groups(y, error)
         for values, _ in groups:
             refuse_impossible(self.model_.likelihood, values)
         options = {"normalize": self.normalize, "average": self.strategy == "auto", "size": self.tile_size_}
-        self._observed = Observed.of(self.model_, self._system, self._columns, X, groups, **options)
+        given = self.model_, self._system, self._columns, X, groups
+        self._observed = Observed.of(*given, **options, noise=noise)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self.averaged_ = np.array([seen.number for seen in self._observed.each])
         of_each = [(seen.drift.coef, seen.drift.coef_std) for seen in self._observed.each]
@@ -534,7 +535,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _system(self):
         return coordinates(self.coords_)
 
-    def _tell_noise(self, noise: Noise):
+    def _tell_noise(self, noise: Noise | None):
         """What is predicted has this noise, and not the one of what the network sees."""
         each = [seen._replace(noise=noise) for seen in self._observed.each]
         self._observed, self._predictors = self._observed._replace(each=each), {}

@@ -18,6 +18,7 @@ from .normalise import (
     coordinates as coordinates,
 )
 from .predict import (
+    Even as Even,
     Exact as Exact,
     Noise as Noise,
     Prediction as Prediction,
@@ -30,4 +31,5 @@ from .standardise import Standardiser as Standardiser
 from .strategy import EXACT_UP_TO as EXACT_UP_TO, choose as choose, tile_reach as tile_reach
 from .superobservations import superobservations as superobservations
 from .tile import Tiled as Tiled
+from .unknown_noise import unknown_noise as unknown_noise
 from .with_drift import Columns as Columns, WithDrift as WithDrift

@@ -91,15 +91,6 @@ class Counted(NamedTuple):
         return np.array([first + weight @ apart / weight.sum() for first, apart, weight in each])
 
 
-class Even(NamedTuple):
-    """A noise that is the same everywhere: a function of places, as `Noise` is."""
-
-    std: float
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return np.full((len(x), 1), self.std)
-
-
 class Rounds(NamedTuple):
     """What counts were linearised to, after how many rounds, whether these had ended by themselves, and the logarithms
     of the probabilities of the counts, as the last round predicted them."""

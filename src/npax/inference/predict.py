@@ -67,6 +67,15 @@ Noise = Callable[[np.ndarray], np.ndarray]
 """The standard deviation `[n dy]` of the noise of an observation at `x [n d]`."""
 
 
+class Even(NamedTuple):
+    """A `Noise` that is the same everywhere; `std [dy]`."""
+
+    std: np.ndarray
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(self.std, (len(x), len(self.std)))
+
+
 class Context(NamedTuple):
     """What a model is conditioned on: normalised, float32, padded; and what undoes the normalisation of `y`.
 

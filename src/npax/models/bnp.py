@@ -20,7 +20,7 @@ from ..blocks import (
     spread_over_locations,
 )
 from ..likelihoods import AbstractLikelihood, of_real_numbers
-from ._base import clean, gaussian_unless, whole_number, widths
+from ._base import clean, gaussian_unless, places, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess
 
 
@@ -100,7 +100,7 @@ class BNP(AbstractLatentNeuralProcess):
 
     def predict_base(self, state: BNPState, xt: Float[Array, "nt dx"]) -> Distribution:
         """What the CNP without a bootstrap predicts."""
-        return self.likelihood(self._decode(state.memory, None, xt))
+        return self.likelihood(self._decode(state.memory, None, places(self, state, xt)))
 
     @compiled_alone
     def draw(self, state: BNPState, key):

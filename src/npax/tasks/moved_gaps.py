@@ -50,7 +50,8 @@ class MovedGapsTask(AbstractTasks):
         which, shift, place, turn, other = jr.split(key, 5)
         pictures, *sides = self.seen.shape
         i, j = jr.randint(which, (2,), 0, pictures)
-        gaps = jnp.roll(_turned(~self.seen[j], other, transpose=False), jr.randint(shift, (2,), 0, max(sides)), (0, 1))
+        by = jr.randint(shift, (2,), 0, jnp.array(sides))
+        gaps = jnp.roll(_turned(~self.seen[j], other, transpose=False), by, (0, 1))
         start = jr.randint(place, (2,), 0, jnp.array(sides) - self.side + 1)
         seen, gaps = (jax.lax.dynamic_slice(a, start, 2 * (self.side,)) for a in (self.seen[i], gaps))
         size = (self.side, self.side, self.y.shape[-1])
