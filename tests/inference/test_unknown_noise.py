@@ -91,9 +91,9 @@ def test_of_few_observations_and_of_what_does_not_vary():
 @pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("strategy", ["exact", "tiled"])
 def test_intervals_for_new_observations_hold_them(strategy):
-    """Of three series; by the noise that the network finds by itself they are too narrow."""
+    """Of five series; by the noise that the network finds by itself they are too narrow."""
     held, by_itself = [], []
-    for seed in (1, 2, 3):
+    for seed in range(5):
         x, y, _ = series(seed, n=1200, noise=0.1, error=0.0)
         rng = np.random.default_rng(seed + 10)
         error = 0.2 * np.exp(0.5 * rng.normal(size=200))
@@ -103,4 +103,4 @@ def test_intervals_for_new_observations_hold_them(strategy):
         held.append(np.abs(y[200:, 0] - mean) < 1.96 * std)
         reg._tell_noise(None)
         by_itself.append(np.abs(y[200:, 0] - mean) < 1.96 * reg.predict(x[200:], return_std=True)[1])
-    assert 0.93 < np.mean(held) < 0.97 and np.mean(by_itself) < 0.9
+    assert 0.92 < np.mean(held) < 0.97 and np.mean(by_itself) < 0.9
