@@ -635,6 +635,39 @@ def test_what_is_kept_does_not_change_with_the_users_array(small, rng):
     assert np.array_equal(reg.X_, kept)
 
 
+def test_options_that_are_set_after_a_fit_are_checked_and_do_not_mix(reg, data):
+    """Another strategy is taken at once, another unit with the next update: it was, in part, where the strategy was set
+    as well."""
+    X, y, Xs = data
+    y = 100 + 5 * y
+    expected = clone(reg).set_params(strategy="tiled", tile_size=16).fit(X, y).predict(Xs)
+    reg.set_params(tile_size=16, strategy="exact").fit(X, y)
+    found = reg.set_params(strategy="tiled", normalize=False).predict(Xs)
+    assert reg.strategy_ == "tiled" and np.array_equal(found, expected)
+    first = clone(reg).fit(X[:50], y[:50]).update(X[50:], y[50:])
+    assert np.array_equal(reg.fit(X[:50], y[:50]).update(X[50:], y[50:]).predict(Xs), first.predict(Xs))
+    assert not np.allclose(first.predict(Xs), expected, atol=1)
+    with pytest.raises(ValueError, match=r"`strategy` must be one of .*; got 'exactly'"):
+        reg.set_params(strategy="exactly").predict(Xs)
+    with pytest.raises(ValueError, match=r"`on_missing` must be one of .*; got '\?'"):
+        reg.set_params(strategy="auto", on_missing="?").update(X, y)
+
+
+@pytest.mark.parametrize("far", [400.0, -1e6])
+def test_what_lies_far_from_all_others_is_told(reg, data, far):
+    X, y, _ = data
+    stray = np.r_[X, [[5.0, far]]], np.r_[y, 0.0]
+    told = r"Column 1 of `X` is from .* for 90% of the observations, and 1 of 61 lie far away, from .* to"
+    with pytest.warns(UserWarning, match=told):
+        reg.fit(*stray)
+    with pytest.warns(UserWarning, match="'north' of `X` is from"):
+        reg.fit(pd.DataFrame(stray[0], columns=["east", "north"]), stray[1])
+    clusters, layers = X + [0.0, 1e4] * (np.arange(60)[:, None] < 20), np.c_[X[:, 0], np.arange(60) == 7]
+    for untold in (clusters, layers):
+        reg.fit(untold, y)
+    clone(reg).set_params(tile_size=16, strategy="tiled").fit(*stray)
+
+
 def test_an_update_that_fails_changes_nothing(small, rng):
     X = rng.uniform(-80, 80, (20, 2))
     reg = npax.NeuralProcessRegressor(small, coords="latlon").fit(X, np.sin(X[:, 0]))

@@ -15,7 +15,8 @@ class Observed(NamedTuple):
     """What is seen of each group of columns of `y`, and where the observations lie, in `d` coordinates.
 
     `surroundings`, `around`: of the places, and the ranges of the covariates; `together`: whether one view shows all
-    places; `reach`, `noise`: of tiles, the least and the most of all groups (`Seen.reach_and_noise`).
+    places; `reach`, `noise`: of tiles, the least and the most of all groups (`Seen.reach_and_noise`); `normalize`:
+    whether units are those of the observations.
     """
 
     system: AbstractCoordinates
@@ -27,6 +28,7 @@ class Observed(NamedTuple):
     together: bool = True
     reach: float = np.inf
     noise: float = np.inf
+    normalize: bool = True
 
     @classmethod
     def of(
@@ -50,9 +52,9 @@ class Observed(NamedTuple):
         around = Surroundings.of(z, closed=len(z) > 1)
         observed = cls(system, columns, each, positions.shape[1], system.surroundings(positions), around)
         if not normalize:
-            return observed
-        reach, noise = zip(*(seen.reach_and_noise(size) for seen in each), strict=True)
-        return observed._replace(together=system.in_one_view(positions), reach=min(reach), noise=max(noise))
+            return observed._replace(normalize=False)
+        reaches, noises = zip(*(seen.reach_and_noise(size) for seen in each), strict=True)
+        return observed._replace(together=system.in_one_view(positions), reach=min(reaches), noise=max(noises))
 
     @property
     def number(self) -> int:

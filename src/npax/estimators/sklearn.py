@@ -45,6 +45,7 @@ from .options import model_of, probabilities, refuse_both, seed_of
 from .regions import Regions
 from .repeats import warn_of_copies
 from .scale import warn_of_no_scale
+from .strays import warn_of_strays
 from .text import refuse_text
 from .tile_sizes import USUAL, best_tile_size, check_tile_size
 from .views import check_views, in_views, number_of_views
@@ -116,6 +117,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     **Several devices** of the process share the tiles, or the targets from a thousand on, by themselves; within
     `jax.default_device(one)` that one works alone. Fine-tuning uses them as `npax.fit` does.
+
+    **After `fit`** `set_params` acts at once on `strategy`, `progress`, `on_missing` and `random_state`, from the next
+    `update` on on `normalize` and `views`, and from the next `fit` on on all else. Several threads may predict at a
+    time; one alone may `update`.
 
     **Warns** with `npax.estimators.Extrapolation` where targets lie outside the observations by more than half of their
     half-width: intervals there are too narrow.
@@ -218,6 +223,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 self.model_ = better(self, self.finetuned_, X, y)
             self._keep(X.copy(), y, error)
             self._check_scale()
+            self._warn_of_strays()
             return self
 
     def update(self, X, y, *, error=None) -> "NeuralProcessRegressor":
@@ -225,6 +231,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
         `X`, `y`, `error`: as in `fit`. **Raises** `ValueError` where `y` has other columns than it had there."""
         check_is_fitted(self)
+        self._check_options()
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=False)
             if y.shape[1:] != self.y_.shape[1:]:
@@ -445,10 +452,20 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         if of_real_numbers(self.model_.likelihood):  # counts come again
             warn_of_copies(X, y)
 
+    def _warn_of_strays(self):
+        in_one = self.strategy_ == "exact" or len(self.X_) <= self.tile_size_  # tiles see those around them
+        if in_one and self._observed.normalize:
+            of_x = self._columns_of(self.X_)
+            warn_of_strays(dict(of_x[i] for i in self._columns.places))
+
+    def _columns_of(self, X):
+        """What to call them, and their values."""
+        return [(f"Column {self._names[i] if self._names else i!r} of `X`", column) for i, column in enumerate(X.T)]
+
     def _warn_of_codes(self, X, y, exposure=None):
         of_y = y.reshape(len(y), -1).T
         columns = {f"Column {i} of `y`" if len(of_y) > 1 else "`y`": column for i, column in enumerate(of_y)}
-        of_x = [(f"Column {self._names[i] if self._names else i!r} of `X`", column) for i, column in enumerate(X.T)]
+        of_x = self._columns_of(X)
         columns |= {} if exposure is None else {"`exposure`": exposure}
         warn_of_codes(columns | dict(of_x[i] for i in self._columns.covariates))
         warn_of_codes(dict(of_x[i] for i in self._columns.places), coordinates=True)
@@ -529,7 +546,8 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _request(self):
         """What predictions depend on, beside the strategy."""
         observed = self.X_, self.y_, self.error_
-        return self._network, observed, self.covariates, self.coords, self.normalize, self.averaged_, self.tile_size_
+        how = self.covariates, self.coords, self._observed.normalize, self.averaged_, self.tile_size_
+        return self._network, observed, *how
 
     @property
     def _system(self):
@@ -548,11 +566,12 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     def _predictor(self) -> Predictor:
         """What answers."""
+        self._check_options()  # `set_params` may have changed them
         strategy = self._observed.strategy if self.strategy == "auto" else self.strategy
-        self.strategy_ = strategy  # `set_params` may have changed it
+        self.strategy_ = strategy
         if strategy not in self._predictors:
             kind = Exact if strategy == "exact" else partial(Tiled, size=self.tile_size_)
-            options = {"progress": self.progress, "normalize": self.normalize}
+            options = {"progress": self.progress, "normalize": self._observed.normalize}
             each = [seen.predictor(kind, self._network, self._columns, **options) for seen in self._observed.each]
             self._predictors[strategy] = each[0] if len(each) == 1 else ByColumn(each)
         return self._predictors[strategy]
