@@ -48,7 +48,8 @@ def told(monkeypatch):
 
         monkeypatch.setattr(npax.NeuralProcessRegressor, "_keep", keep)
         monkeypatch.setattr(npax.NeuralProcessRegressor, "_predictor", predictor)
-        monkeypatch.setattr(npax.NeuralProcessRegressor, "_check_scale", lambda self: None)
+        for check in ("_check_scale", "_warn_of_strays"):
+            monkeypatch.setattr(npax.NeuralProcessRegressor, check, lambda self: None)
 
     return tell
 
