@@ -21,6 +21,9 @@ os.environ.setdefault(
     * version("jaxlib").startswith("0.10."),
 )
 
+# Where in the sources an operation stands is written into each of its programs: a twentieth of the time of the tests.
+os.environ.setdefault("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "0")
+
 # Named by the environment, so that processes that tests start share what is compiled.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".jax_cache"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
