@@ -20,6 +20,7 @@ OPTIONS = {
     "default": {},
     "tile_size=64": {"tile_size": 64},
     "tile_size=32": {"tile_size": 32},
+    'tile_size="auto"': {"tile_size": "auto"},
     'strategy="exact"': {"strategy": "exact"},
 }
 

@@ -274,7 +274,7 @@ class CountRegressor(RegressorMixin, BaseEstimator):
                 variance, shared = self._overdispersion(in_one_view, X, y, exposure)
             left = shared / table.places + (variance - shared) / table.number  # in the mean of the rates of a sum
             above = self._counts.curved / 2 * (variance - left)
-            regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error)
+            regressor._keep(table.x, rounds.seen.value - above, rounds.seen.error, noise=False)
             if np.median(table.number) > 1:  # what noise the network finds is that between sums
                 regressor._tell_noise(Even(np.sqrt([variance])))
             if not rounds.settled:

@@ -16,6 +16,8 @@ from .superobservations import DOUBT
 
 FEWEST = 16
 """Observations from which on it is looked for."""
+BLOCKS = 16
+"""Blocks that are looked at, at most: of several hundred observations."""
 FOLLOWED = 3
 """Likeliest starts, of the slow, the fast and what may be noise, from which the greatest likelihood is looked for."""
 SLOWEST, FASTEST = -8.0, 8.0
@@ -46,11 +48,11 @@ def unknown_noise(coordinates: AbstractCoordinates, x: np.ndarray, y: np.ndarray
     values, known = standardise(y), standardise.scaled(error).astype(float)
     values = np.where(known >= MOST_ERROR, 0.0, values)  # what says nothing could be anything
     known = np.square(known)
-    blocks = Blocks.of(points, values)
-    apart = squares(points[blocks.seen])
-    of_each = zip(values[blocks.seen].T, known[blocks.seen].T, strict=True)
-    fastest = _fastest(points)
-    variances = [_expected(Seen(apart, of.T, beside.T, blocks.weight), fastest) for of, beside in of_each]
+    seen = Blocks.of(points, values).seen
+    seen = seen[:: -(-len(seen) // BLOCKS)]
+    apart, weight = squares(points[seen]), min(1.0, len(x) / seen.size)  # as often as each is looked at
+    fastest, of_each = _fastest(points), zip(values[seen].T, known[seen].T, strict=True)
+    variances = [_expected(Seen(apart, of.T, beside.T, weight), fastest) for of, beside in of_each]
     return Even(np.sqrt(variances) * standardise.std)
 
 
