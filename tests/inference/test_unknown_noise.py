@@ -42,7 +42,7 @@ def test_where_there_is_none_little_is_found():
 def test_the_loss_is_that_of_the_differences_of_a_normal_density(rng):
     """Of contrasts of each block; with its slope."""
     x, y, known = rng.normal(size=(2, 9, 1)), rng.normal(size=(2, 9)), rng.uniform(size=(2, 9))
-    seen = inside.Seen(squares(x), y, known, 0.7)
+    seen = inside.Neighbours(squares(x), y, known, 0.7)
     contrasts = np.linalg.qr(np.column_stack([np.ones(9), rng.normal(size=(9, 8))]))[0][:, 1:].T
 
     def expected(speed, noise, variance):
@@ -64,7 +64,7 @@ def test_the_loss_is_that_of_the_differences_of_a_normal_density(rng):
 def test_its_mean_is_that_of_the_tangent_above_zero(rng):
     """Where noise is all there is, slope and information are sums; the variance is unsure by a third here."""
     y, known = 0.1 * rng.normal(size=(1, 30)), np.full((1, 30), 1.0)
-    seen = inside.Seen(squares(rng.normal(size=(1, 30, 1))), y, known, 1.0)
+    seen = inside.Neighbours(squares(rng.normal(size=(1, 30, 1))), y, known, 1.0)
     spread = np.sum(np.square(y - y.mean()))
     v = 1.0 + 1e-3 + 2 * inside.NUGGET
     information = 29 / v**2 / 2

@@ -36,13 +36,13 @@ class FavorAttention(AbstractAttention):
     With `rotary`, the features of queries and keys are turned by their locations in the numerator (not in the
     denominator, which stays positive): what is read depends on differences of locations only, exactly.
 
-    **Arguments:** `head_size`: d; `features`: m; `rotary`: optional, of as many heads
-    as the model has, of size `features`.
+    **Arguments:** `head_size`: d; `features`: m; `rotary`: optional, of as many heads as the model has, of size
+    `features`.
     **Cost:** O((nq + nk) m d); the memory `[heads m d+1]` does not grow with the keys.
     **Good values:** 64 to 128 features. **Pitfalls:** takes no pairwise bias. The error grows with the size of the
-    logits; the draws are not trained: `redraw` gives new ones. Given to `TNPD` as it is, all of
-    its blocks have the same draws. Weight decay would shrink them, if not that of
-    `npax.training`'s optimisers, which spares them: mask `projection` in others'.
+    logits; the draws are not trained: `redraw` gives new ones. Given to `TNPD` as it is, all of its blocks have the
+    same draws. Weight decay would shrink them, if not that of `npax.training`'s optimisers, which spares them: mask
+    `projection` in others'.
     """
 
     projection: Float[Array, "features d"]

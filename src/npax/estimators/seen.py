@@ -64,9 +64,9 @@ class Seen(NamedTuple):
             return cls(drift, system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
         system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
-        if not (of_reals and tells_noise(model.likelihood)):
-            return cls(drift, system, x, y, error=error)
         seen = cls(drift, system, x, y, error=error)
+        if not (of_reals and tells_noise(model.likelihood)):
+            return seen
         if average:
             seen = cls(drift, system, *superobservations(system, x, y, error, hears=hears_errors(model)))
         if noise and seen.noise is None and error is not None and error.any():

@@ -8,7 +8,7 @@ from scipy.spatial import KDTree
 from scipy.special import softmax
 from scipy.stats import norm
 
-from .anisotropy import NUGGET, STARTS, Blocks, Kernel, gaussian, matern12, matern32, squares, without_mean
+from .anisotropy import FOLLOWED, NUGGET, STARTS, Blocks, Kernel, gaussian, matern12, matern32, squares, without_mean
 from .normalise import AbstractCoordinates
 from .predict import Even
 from .standardise import MOST_ERROR, Standardiser
@@ -18,8 +18,6 @@ FEWEST = 16
 """Observations from which on it is looked for."""
 BLOCKS = 16
 """Blocks that are looked at, at most: of several hundred observations."""
-FOLLOWED = 3
-"""Likeliest starts, of the slow, the fast and what may be noise, from which the greatest likelihood is looked for."""
 PLACES = 1000
 """Where the distances between observations are measured, at most."""
 SLOWEST, FASTEST = -8.0, 8.0
@@ -33,7 +31,7 @@ def unknown_noise(coordinates: AbstractCoordinates, x: np.ndarray, y: np.ndarray
     `x [n d]`, `y [n dy]` and their known errors `[n dy]`. None of few.
 
     The network, which hears of the errors, finds too little: beside errors that are as large 0.5 to 0.9 of the standard
-    deviation of 200 observations, so that intervals of 95 % for new ones hold 79 to 93 %. This is by the likelihood of
+    deviation of 200 observations, so that intervals of 95 % for new ones hold 78 to 95 %. This is by the likelihood of
     Gaussian processes, of a rough, a smoother and the smoothest covariance (Matern 1/2 and 3/2, Gaussian), which count
     by how likely they are. Blocks of neighbours are taken to be independent, each with a mean of its own, as in
     `relative_speeds`, but of one variance: what is known of the noise is known in the unit of the values.
@@ -41,7 +39,7 @@ def unknown_noise(coordinates: AbstractCoordinates, x: np.ndarray, y: np.ndarray
     Where errors hide it the likeliest variance is often none. It is taken to be normal around where the slope of the
     logarithm of the likelihood points, over Fisher's information, but positive, and this is its mean.
 
-    **Arguments:** `coordinates` that are `adapted`. **Cost:** 0.1 to 1 s on a CPU core.
+    **Arguments:** `coordinates` that are `adapted`. **Cost:** 0.05 to 0.9 s on a CPU core.
     """
     if len(x) < FEWEST:
         return None
@@ -54,11 +52,11 @@ def unknown_noise(coordinates: AbstractCoordinates, x: np.ndarray, y: np.ndarray
     seen = seen[:: -(-len(seen) // BLOCKS)]
     apart, weight = squares(points[seen]), min(1.0, len(x) / seen.size)  # as often as each is looked at
     fastest, of_each = _fastest(points), zip(values[seen].T, known[seen].T, strict=True)
-    variances = [_expected(Seen(apart, of.T, beside.T, weight), fastest) for of, beside in of_each]
+    variances = [_expected(Neighbours(apart, of.T, beside.T, weight), fastest) for of, beside in of_each]
     return Even(np.sqrt(variances) * standardise.std)
 
 
-class Seen(NamedTuple):
+class Neighbours(NamedTuple):
     """Blocks of observations: squared distances `[blocks m m]`, values and known variances of noise `[blocks m]`, and
     the weight of the likelihood of each."""
 
@@ -68,7 +66,7 @@ class Seen(NamedTuple):
     weight: float
 
 
-def _expected(seen: Seen, fastest: float) -> float:
+def _expected(seen: Neighbours, fastest: float) -> float:
     """The variance of the noise: the mean over the summits of the likelihood of all kinds of processes, by how likely
     they are; `fastest`: the logarithm of the largest inverse length scale."""
     bounds = [(min(SLOWEST, fastest), fastest), *OTHERS]
@@ -107,7 +105,7 @@ def _mean(guess, seen, kernel):
     return max(middle + std * np.exp(norm.logpdf(middle / std) - norm.logcdf(middle / std)), 0.0)
 
 
-def loss(guess: np.ndarray, seen: Seen, kernel: Kernel) -> tuple[float, np.ndarray]:
+def loss(guess: np.ndarray, seen: Neighbours, kernel: Kernel) -> tuple[float, np.ndarray]:
     """The negative logarithm of the likelihood, integrated over the mean of each block, up to a constant, and its
     gradient in the logarithms of the inverse length scale, and of the variances of noise and function."""
     speed, noise, variance = np.exp(guess)
