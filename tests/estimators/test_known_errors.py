@@ -153,10 +153,24 @@ def test_bad_observations_are_as_good_as_none(small, arrays, strategy, size):
     assert not np.allclose(told(reg.fit(*more), X), expected, atol=0.2)
 
 
+@pytest.mark.filterwarnings("ignore:`error` is 1")
 def test_errors_however_large_beside_the_values_have_finite_answers(small, arrays):
     X, y, _ = arrays
     for scale, error in ((1.0, 1e160), (1e-200, 1.0), (1e200, 1e-200)):
         assert np.isfinite(told(npax.NeuralProcessRegressor(small).fit(X, scale * y, error=error), X)).all()
+
+
+def test_errors_of_another_unit_are_told(small, rng):
+    X, noise = rng.uniform(size=(40, 2)), rng.normal(size=(40, 2))
+    error = rng.uniform(0.5, 5.0, (40, 2))
+    reg = npax.NeuralProcessRegressor(small)
+    reg.fit(X, 7 + error * noise, error=error)  # nothing but errors
+    reg.fit(X[:9], 7 + 0 * noise[:9, 0] + np.arange(9), error=100.0)  # too few to tell
+    with pytest.warns(UserWarning, match="`error` is 2.*, and column 1 of `y` is between .* in the unit of `y`"):
+        reg.fit(X, 7 + error * noise, error=error * [1, 100])
+    reg.fit(X[:2], error[:2, 0] * noise[:2, 0], error=error[:2, 0])
+    with pytest.warns(UserWarning, match="`error` is 100 .*, and `y` is between"):
+        reg.update(X[2:], noise[2:, 0], error=100.0)
 
 
 def test_scores_are_those_of_values_with_their_errors(small, arrays):
@@ -259,7 +273,9 @@ def test_equal_errors_do_not_hinder_averaging(known, series):
 
 def test_huge_errors_leave_no_noise(series):
     X, y, _ = series
-    reg, places = npax.NeuralProcessRegressor(views=None).fit(X, y, error=1e200), np.linspace(1, 9, 30)[:, None]
+    with pytest.warns(UserWarning, match="`error` is 1e.200"):
+        reg = npax.NeuralProcessRegressor(views=None).fit(X, y, error=1e200)
+    places = np.linspace(1, 9, 30)[:, None]
     _, none_left = reg.predict(places, return_std=True)
     assert np.array_equal(none_left, reg.predict(places, return_std=True, include_noise=False)[1])
 

@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..warn import warn
 from .dates import refuse_dates_in
 from .missing import unmasked
 from .text import refuse_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SOME, TOO_LITTLE = 10, 0.1
+"""Values with errors from which on these are compared with what varies; and the share of the squares that they say, at
+least. By chance there is less in one of 4,000 tables of so few."""
 
 
 def like(y: np.ndarray, error: Any) -> np.ndarray:
@@ -53,6 +58,26 @@ def refuse_no_errors(errors: np.ndarray, values: np.ndarray, names: Sequence[Has
             )
             at = f"got {column[wrong[0]]:g} in row {rows[wrong].tolist()[0]!r}, the first of {len(wrong):,} such."
             raise ValueError(f"{rule}; {at}")
+
+
+def warn_of_large_errors(y: np.ndarray, error: np.ndarray) -> None:
+    """Warns where a column of `y [n dy]` varies far less than errors of the standard deviations `error [n dy]` alone
+    would have it: these are of another unit, or no standard deviations of `y`."""
+    for i, (values, given) in enumerate(zip(y.T, error.T, strict=True)):
+        values, given = values[given > 0], given[given > 0]
+        if len(given) < SOME:
+            continue
+        weights = np.square(given.min() / given)
+        deviations = values - np.average(values, weights=weights)
+        with np.errstate(over="ignore"):
+            ratio = np.mean(np.square(deviations / given))
+        if ratio < TOO_LITTLE:
+            where = f"column {i} of `y`" if y.shape[1] > 1 else "`y`"
+            warn(
+                f"`error` is {np.median(given):.3g} (median), and {where} is between {values.min():.4g} and "
+                f"{values.max():.4g}: of such errors it would vary more. They must be standard deviations, in the unit "
+                "of `y`, not variances or percent."
+            )
 
 
 def _wrong(error, y):

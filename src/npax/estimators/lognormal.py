@@ -176,7 +176,11 @@ def logarithms(y: np.ndarray, error: np.ndarray | None) -> tuple[np.ndarray, np.
     """Of positive values `[n]`, what is not finite being missing, and of their standard deviations. **Raises**
     `ValueError` for others."""
     there = np.isfinite(y)
-    remedy = "Of values below a limit of detection half the limit is usual; for counts see `CountRegressor`."
+    remedy = (
+        "Of values below a limit of detection half the limit is usual. Where zeros are real, such as days without "
+        "rain, predict whether there is any by itself (`CountRegressor(npax.counts.Binomial())` of zeros and ones), "
+        "and amounts from the others."
+    )
     refuse(there & (y <= 0), "`y` must be positive, for its logarithm is predicted; got {:g}", y, remedy=remedy)
     y = np.where(there, y, np.nan)
     if error is None:

@@ -36,7 +36,7 @@ from .dates import refuse_dates_in
 from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .finetuned import better
-from .known_errors import joined, like
+from .known_errors import joined, like, warn_of_large_errors
 from .likelihood import refuse_impossible, warn_of_noise, warn_of_shape
 from .missing import finite_rows, refuse_missing, unmasked, warn_of_codes
 from .moments import exceedance
@@ -204,7 +204,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         with self._as_before_if_it_fails():
             X, y, error = self._checked(X, y, error, reset=True)
             self._begin(X)
-            self._warn_of_rows(X, y)
+            self._warn_of_rows(X, y, error)
             if self.tile_size == "auto":
                 self.tile_size_ = best_tile_size(self, X, y, error)
             if finetune:
@@ -239,7 +239,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
                 raise ValueError(f"`y` must have the columns that it had in `fit`: shape {shape}, got {y.shape}.")
             error = joined(self.error_, self.y_, error, y)
             X, y = np.concatenate([self.X_, X]), np.concatenate([self.y_, y])
-            self._warn_of_rows(X, y)
+            self._warn_of_rows(X, y, error)
             return self._keep(X, y, error)
 
     def predict(self, X, return_std=False, return_cov=False, include_noise=True):
@@ -447,8 +447,10 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         else:
             warn_of_degrees(of_places, X[:, self._columns.places])
 
-    def _warn_of_rows(self, X, y):
+    def _warn_of_rows(self, X, y, error):
         self._warn_of_codes(X, y)
+        if error is not None:
+            warn_of_large_errors(y.reshape(len(y), -1), error.reshape(len(y), -1))
         if of_real_numbers(self.model_.likelihood):  # counts come again
             warn_of_copies(X, y)
 
