@@ -144,6 +144,18 @@ def test_a_file_from_before_a_part_existed_gets_its_default(saved):
     assert same(npax.load(saved), before)
 
 
+def test_files_outlive_the_modules_of_the_classes_they_name(saved):
+    """Public names are written, and a class is found where it has moved to."""
+    arrays, about = unpack(saved)
+    before, text = npax.load(saved), json.dumps(about)
+    assert '"npax.layers.MLP"' in text and '"npax.models.TNPKR"' in text
+    moved = text.replace("npax.layers.MLP", "npax.blocks.of_old.MLP").replace(
+        "npax.models.TNPKR", "npax.models.x.TNPKR"
+    )
+    saved.write_bytes(pack(arrays, json.loads(moved)))
+    assert same(npax.load(saved), before)
+
+
 def test_names_that_do_not_exist_list_those_that_do(monkeypatch, saved):
     monkeypatch.setattr(sys.modules["npax.pretrained"], "_FOLDER", saved.parent)
     assert npax.pretrained() == ["model"]

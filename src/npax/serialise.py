@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import json
+import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -173,14 +174,16 @@ def _build(node, arrays, classes):
 
 
 def _trusted_class(kind):
-    module, _, name = kind.rpartition(".")
-    try:
-        found = getattr(importlib.import_module(module), name, None)
-    except ImportError:
-        found = None
-    if not (isinstance(found, type) and issubclass(found, eqx.Module)):
-        raise DamagedFile(f"The file asks for '{kind}', which is not a part of this npax.")
-    return found
+    """The class, in the module that the file names or, where that is no more, in the nearest package around it."""
+    *path, name = kind.split(".")
+    for end in range(len(path), 0, -1):
+        try:
+            found = getattr(importlib.import_module(".".join(path[:end])), name, None)
+        except ImportError:
+            continue
+        if isinstance(found, type) and issubclass(found, eqx.Module):
+            return found
+    raise DamagedFile(f"The file asks for '{kind}', which is not a part of this npax.")
 
 
 def _all_told(structure, classes):
@@ -218,9 +221,11 @@ def _last(kind):
 
 
 def _kind(cls):
-    """Where a class is found; those of Equinox by their public names."""
-    public = getattr(eqx.nn, cls.__name__, None) is cls
-    return f"equinox.nn.{cls.__name__}" if public else f"{cls.__module__}.{cls.__qualname__}"
+    """Where a class is found; those of Equinox and npax by their public names, whatever module they are in."""
+    name, path = cls.__qualname__, cls.__module__.split(".")
+    packages = [".".join(path[:end]) for end in range(2, len(path))] if path[0] == "npax" else []
+    public = (p for p in ["equinox.nn", *packages] if getattr(sys.modules[p], name, None) is cls)
+    return f"{next(public, cls.__module__)}.{name}"
 
 
 def _default(field):

@@ -6,7 +6,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..arguments import whole_number
-from ..blocks.mlp import MLP, LayerNorm
+from ..layers import MLP, LayerNorm
 from .linear import read, totals
 from .rotary import RotaryCoordinates
 from .tokens import AbstractTokenAttention

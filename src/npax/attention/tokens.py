@@ -6,8 +6,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..arguments import instance
 from ..bias import AbstractBias
-from ..blocks.heads import join_heads, split_heads
-from ..blocks.mlp import LayerNorm, Linear
+from ..layers import LayerNorm, Linear, join_heads, split_heads
 from ._base import AbstractAttention, Memory
 from .rotary import RotaryCoordinates
 

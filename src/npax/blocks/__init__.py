@@ -1,5 +1,16 @@
 """Parts of networks."""
 
+from ..layers import (
+    GELU as GELU,
+    MLP as MLP,
+    LayerNorm as LayerNorm,
+    Linear as Linear,
+    ReLU as ReLU,
+    away_from_zero as away_from_zero,
+    masked_mean as masked_mean,
+    spread_over_locations as spread_over_locations,
+    standardise as standardise,
+)
 from .cross_attention import (
     AbstractCrossAttention as AbstractCrossAttention,
     DotProductAttention as DotProductAttention,
@@ -8,17 +19,6 @@ from .cross_attention import (
     UniformAttention as UniformAttention,
 )
 from .kr_block import KRBlock as KRBlock, kr_stack as kr_stack
-from .masked import masked_mean as masked_mean
-from .mlp import (
-    GELU as GELU,
-    MLP as MLP,
-    LayerNorm as LayerNorm,
-    Linear as Linear,
-    ReLU as ReLU,
-    away_from_zero as away_from_zero,
-    spread_over_locations as spread_over_locations,
-    standardise as standardise,
-)
 from .pair_network import PairNetwork as PairNetwork
 from .paths import DeterministicPath as DeterministicPath, LatentPath as LatentPath, PointEncoder as PointEncoder
 from .pyramid import Level as Level, pull_push as pull_push, pyramid as pyramid

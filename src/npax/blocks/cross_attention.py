@@ -11,9 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from ..attention.dense import scores, softmax
 from ..attention.scan import scan_attention
 from ..bias import AbstractBias
-from .heads import join_heads, split_heads
-from .masked import masked_mean
-from .mlp import MLP, Linear, ReLU
+from ..layers import MLP, Linear, ReLU, join_heads, masked_mean, split_heads
 
 
 class AbstractCrossAttention(eqx.Module):

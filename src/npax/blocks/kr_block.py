@@ -4,7 +4,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention._base import AbstractAttention, Memory
 from ..attention.tokens import AbstractTokenAttention, TokenAttention
-from .mlp import MLP, LayerNorm, standardise
+from ..layers import MLP, LayerNorm, standardise
 
 
 class KRBlock(eqx.Module):

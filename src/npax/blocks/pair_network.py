@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .mlp import Linear
+from ..layers import Linear
 
 
 class PairNetwork(eqx.Module):

@@ -11,9 +11,8 @@ from numpyro.distributions import Normal
 
 from ..arguments import instance, whole_number
 from ..attention.scan import ScanAttention
+from ..layers import MLP, ReLU, masked_mean
 from .cross_attention import AbstractCrossAttention, DotProductAttention, MultiHeadAttention
-from .masked import masked_mean
-from .mlp import MLP, ReLU
 from .stack import scan_blocks
 from .transformer_block import TransformerBlock, transformer_stack
 

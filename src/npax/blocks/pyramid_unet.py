@@ -5,7 +5,7 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from .mlp import Linear
+from ..layers import Linear
 from .unet import ConvBlock, double, halve
 
 

@@ -6,8 +6,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention.translation_equivariant import translation_equivariant_attention
-from .heads import join_heads, split_heads
-from .mlp import MLP, LayerNorm, Linear
+from ..layers import MLP, LayerNorm, Linear, join_heads, split_heads
 from .pair_network import PairNetwork
 from .stack import scan_blocks
 

@@ -5,7 +5,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from ..attention._base import AbstractAttention, Memory
 from ..attention.tokens import TokenAttention
 from ..bias import AbstractBias
-from .mlp import MLP, LayerNorm
+from ..layers import MLP, LayerNorm
 
 
 class TransformerBlock(eqx.Module):

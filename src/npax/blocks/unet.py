@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from ..layers import MLP, LayerNorm
 from ..wide import wide
-from .mlp import MLP, LayerNorm
 
 TAPS = 64
 """Of a convolution, at most as many as these are summed at once: of more XLA makes slow programs, slowly."""

@@ -8,17 +8,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
 from ..alone import compiled_alone
-from ..blocks import (
-    MLP,
-    AbstractCrossAttention,
-    DeterministicPath,
-    Linear,
-    PointEncoder,
-    ReLU,
-    UniformAttention,
-    masked_mean,
-    spread_over_locations,
-)
+from ..blocks import AbstractCrossAttention, DeterministicPath, PointEncoder, UniformAttention
+from ..layers import MLP, Linear, ReLU, masked_mean, spread_over_locations
 from ..likelihoods import AbstractLikelihood, of_real_numbers
 from ._base import clean, gaussian_unless, places, whole_number, widths
 from ._latent import AbstractLatentNeuralProcess

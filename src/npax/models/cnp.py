@@ -2,7 +2,8 @@ import equinox as eqx
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, PointEncoder, ReLU, UniformAttention
+from ..blocks import AbstractCrossAttention, DeterministicPath, PointEncoder, UniformAttention
+from ..layers import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number, widths
 

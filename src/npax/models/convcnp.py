@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from ..blocks import MLP, Grid, LayerNorm, Linear, SetConv, UNet
+from ..blocks import Grid, SetConv, UNet
+from ..layers import MLP, LayerNorm, Linear
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 

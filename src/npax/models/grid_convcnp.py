@@ -11,7 +11,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import Distribution
 
 from ..alone import compiled_alone
-from ..blocks import MLP, Grid, LayerNorm, PyramidUNet, away_from_zero, pull_push, pyramid
+from ..blocks import Grid, PyramidUNet, pull_push, pyramid
+from ..layers import MLP, LayerNorm, away_from_zero
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
 from ._base import AbstractConditionalNeuralProcess, check_picture, clean, floats, gaussian_unless, whole_number

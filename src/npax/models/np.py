@@ -6,7 +6,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpyro.distributions import Normal
 
-from ..blocks import MLP, AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, ReLU, UniformAttention
+from ..blocks import AbstractCrossAttention, DeterministicPath, LatentPath, PointEncoder, UniformAttention
+from ..layers import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ._base import clean, gaussian_unless, whole_number, widths
 from ._latent import AbstractVariationalNeuralProcess

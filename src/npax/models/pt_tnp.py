@@ -5,9 +5,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
 from ..blocks import (
-    MLP,
     KRBlock,
-    LayerNorm,
     TransformerBlock,
     appended,
     kr_stack,
@@ -16,6 +14,7 @@ from ..blocks import (
     split_last,
     transformer_stack,
 )
+from ..layers import MLP, LayerNorm
 from ..likelihoods import AbstractLikelihood
 from ._base import (
     AbstractConditionalNeuralProcess,

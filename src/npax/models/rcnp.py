@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jaxtyping import PRNGKeyArray
 
-from ..blocks import MLP, ReLU
+from ..layers import MLP, ReLU
 from ..likelihoods import AbstractLikelihood
 from ..turns import in_turns
 from ..wide import wide

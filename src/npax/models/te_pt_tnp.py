@@ -5,18 +5,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..arguments import true_or_false
 from ..attention import dense_attention
-from ..blocks import (
-    MLP,
-    LayerNorm,
-    Linear,
-    TEBlock,
-    away_from_zero,
-    masked_mean,
-    read_located,
-    scan_blocks,
-    split_last,
-    te_stack,
-)
+from ..blocks import TEBlock, read_located, scan_blocks, split_last, te_stack
+from ..layers import MLP, LayerNorm, Linear, away_from_zero, masked_mean
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 

@@ -3,7 +3,8 @@ import jax.random as jr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from ..arguments import true_or_false
-from ..blocks import MLP, LayerNorm, TEBlock, away_from_zero, read_located, scan_blocks, te_stack
+from ..blocks import TEBlock, read_located, scan_blocks, te_stack
+from ..layers import MLP, LayerNorm, away_from_zero
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractConditionalNeuralProcess, clean, gaussian_unless, whole_number
 

@@ -4,7 +4,8 @@ from jaxtyping import PRNGKeyArray
 
 from ..attention import AbstractAttention, ScanAttention
 from ..bias import AbstractBias
-from ..blocks import MLP, TransformerBlock, read_memories, scan_blocks, transformer_stack
+from ..blocks import TransformerBlock, read_memories, scan_blocks, transformer_stack
+from ..layers import MLP
 from ..likelihoods import AbstractLikelihood
 from ._base import (
     AbstractConditionalNeuralProcess,

@@ -17,8 +17,8 @@ from ..attention import (
     TokenAttention,
 )
 from ..bias import AbstractBias
-from ..blocks import MLP, KRBlock, LayerNorm, Linear, spread_over_locations
-from ..blocks.mlp import constant_beside
+from ..blocks import KRBlock
+from ..layers import MLP, LayerNorm, Linear, constant_beside, spread_over_locations
 from ..likelihoods import AbstractLikelihood
 from ._base import AbstractTokenStack, gaussian_unless, whole_number
 

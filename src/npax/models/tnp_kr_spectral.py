@@ -9,7 +9,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention.rotary import cos_sin
 from ..bias import AbstractBias, ColumnsBias
-from ..blocks import MLP, Linear, masked_mean, write_memories
+from ..blocks import write_memories
+from ..layers import MLP, Linear, masked_mean
 from ..likelihoods import AbstractLikelihood
 from ..wide import wide
 from ._base import AbstractConditionalNeuralProcess, clean, whole_number

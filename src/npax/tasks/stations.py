@@ -10,9 +10,9 @@ from scipy.spatial import KDTree
 
 from ..arguments import booleans, whole_number
 from ..arrays import floats
-from ..blocks import masked_mean
 from ..inference import Standardiser, coordinates
 from ..inference.predict import observations
+from ..layers import masked_mean
 from ..task import Task
 from ._base import AbstractTasks
 from .scaling import Scaling
