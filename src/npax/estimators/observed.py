@@ -42,12 +42,13 @@ class Observed(NamedTuple):
         normalize: bool,
         average: bool,
         noise: bool,
+        levels: bool,
         size: int,
     ) -> "Observed":
         """Rows of `X`, and values and known errors of each group (see `Seen.of`); `size`: of tiles."""
         places, z = columns.split(X)
         positions = system.positions(places)
-        given = {"normalize": normalize, "average": average, "noise": noise}
+        given = {"normalize": normalize, "average": average, "noise": noise, "levels": levels}
         each = [Seen.of(model, system, places, z, *group, **given) for group in groups]
         around = Surroundings.of(z, closed=len(z) > 1)
         observed = cls(system, columns, each, positions.shape[1], system.surroundings(positions), around)

@@ -1,6 +1,6 @@
 """What the network sees of the observations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +12,14 @@ from ..inference import (
     Drift,
     Exact,
     Fit,
+    Levels,
+    LevelsEverywhere,
     Noise,
     Tiled,
     WithDrift,
     adapted,
     known_errors,
+    levels_of,
     superobservations,
     tile_reach,
     unknown_noise,
@@ -27,9 +30,10 @@ from ..models._base import hears_errors
 
 
 class Seen(NamedTuple):
-    """Of some columns of `y`, less the `drift` that covariates add: observations `x [n d]`, `y [n dy]` in their units
-    (`system`) and their known errors, or means of a `number` of them, the errors of these, the `noise` of one
-    observation, what they were taken for, and whether `features` stand out (`npax.inference.superobservations`)."""
+    """Of some columns of `y`, less the `drift` that covariates add and the `levels`: observations `x [n d]`, `y [n dy]`
+    in their units (`system`) and their known errors, or means of a `number` of them, the errors of these, the `noise`
+    of one observation, what they were taken for, and whether `features` stand out
+    (`npax.inference.superobservations`)."""
 
     drift: Drift
     system: AbstractCoordinates
@@ -40,6 +44,7 @@ class Seen(NamedTuple):
     fit: Fit | None = None
     error: np.ndarray | None = None
     features: bool = False
+    levels: Sequence[Levels] = ()
 
     @classmethod
     def of(
@@ -54,21 +59,27 @@ class Seen(NamedTuple):
         normalize: bool,
         average: bool,
         noise: bool,
+        levels: bool,
     ) -> "Seen":
         """In the units in which `y` varies alike; averaged, if asked for, where that loses little: for a model that
         tells noise and function apart. `z [n p]`: the covariates; `noise`: whether that of new observations is asked
-        for."""
+        for; `levels`: whether they are looked for."""
         drift = Drift(system, x, z, y, error)
         y = y - drift(z)
         if not normalize:
             return cls(drift, system, x, y, error=error)
         error, of_reals = known_errors(model, error, y), of_real_numbers(model.likelihood)
-        system = drift.coordinates if drift.each else adapted(system, system.positions(x), y, error, of_reals)
-        seen = cls(drift, system, x, y, error=error)
+        found, y = levels_of(system, x, y, error) if levels and of_reals else ((), y)
+        if found or not drift.each:
+            system = adapted(system, system.positions(x), y, error, of_reals)
+        else:
+            system = drift.coordinates
+        seen = cls(drift, system, x, y, error=error, levels=found)
         if not (of_reals and tells_noise(model.likelihood)):
             return seen
         if average:
-            seen = cls(drift, system, *superobservations(system, x, y, error, hears=hears_errors(model)))
+            means = superobservations(system, x, y, error, hears=hears_errors(model))
+            seen = cls(drift, system, *means, levels=found)
         if noise and seen.noise is None and error is not None and error.any():
             seen = seen._replace(noise=unknown_noise(system, x, y, error))
         return seen
@@ -91,4 +102,13 @@ class Seen(NamedTuple):
     ) -> Exact | Tiled | WithDrift:
         """The answer of a `model`, of either `kind`, to tables of these `columns`."""
         field = kind(model, self.x, self.y, self.system, error=self.error, noise=self.noise, **options)
-        return WithDrift(field, self.drift, columns) if columns.covariates else field
+        if not (columns.covariates or self.levels):
+            return field
+        return WithDrift(field, self.drift, columns, [self._everywhere(model, levels) for levels in self.levels])
+
+    def _everywhere(self, model, levels):
+        coordinates = self.system.only(levels.columns)
+        few = len(levels.places) <= EXACT_UP_TO and coordinates.in_one_view(coordinates.positions(levels.places))
+        error = levels.unsure if hears_errors(model) else None
+        known = (Exact if few else Tiled)(model, levels.places, levels.values, coordinates, error=error)
+        return LevelsEverywhere(levels, coordinates, known)

@@ -24,6 +24,7 @@ from ..inference import (
     average_std,
     coordinates,
     grouped,
+    levels_of,
 )
 from ..inference.joint import check_joint, covariance, joint_samples
 from ..likelihoods import of_real_numbers
@@ -37,6 +38,7 @@ from .degrees import refuse_latitude_first, warn_of_degrees
 from .extrapolation import warn_of_extrapolation
 from .finetuned import better
 from .known_errors import joined, like, warn_of_large_errors
+from .levels import levels_help
 from .likelihood import refuse_impossible, warn_of_noise, warn_of_shape
 from .missing import finite_rows, refuse_missing, unmasked, warn_of_codes
 from .moments import exceedance
@@ -96,6 +98,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     - `tile_size`: observations that a tile sees. Good values: 64 (what varies from place to place) to 512 (smooth
       fields). `"auto"`: 128, or 64 or 32 if `fit` finds held-out places clearly better predicted by these, which takes
       seconds: where there are narrow features, or cycles with few observations of each.
+    - `levels`: whether values at the same places (stations) at many times, and at the same times at many places, are
+      looked at for what they have in common (`npax.inference.levels_of`): wells of different levels, stations with the
+      same season. It is predicted by itself if `fit` finds held-out places clearly better predicted so, which takes
+      seconds where there is some. Columns of one unit (`"isotropic"`) make a place only together, as do longitude and
+      latitude.
     - `progress`: show a progress bar over tiles, over the targets of an exact prediction, or over those of samples and
       covariances.
     - `random_state`: seed of `sample_y` where that is given None; a whole number, or a generator of NumPy's, old or
@@ -103,10 +110,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
 
     **Attributes** after `fit`: `model_`, `coords_`, `X_`, `y_`, `error_`: model, coordinates and observations in use;
     `finetuned_`, what `npax.finetune` returned, or None; `n_features_in_`, `feature_names_in_`; `strategy_`, the
-    one in use; `tile_size_`, which `update` leaves as it is; `averaged_`, for
-    each column of `y`, or group that the model takes, how many observations the network sees as one (1: none are);
-    `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`, and
-    `coef_std_`, their standard deviations.
+    one in use; `tile_size_`, which `update` leaves as it is; `averaged_`, for each column of `y`, or group that the
+    model takes, how many observations the network sees as one (1: none are); `takes_levels_`, whether levels are taken
+    off, which `update` leaves as it is, and `levels_`, for each the groups of columns of `X` that have some;
+    `views_`, the number of views; `coef_`, the slopes of the covariates, `[p]` or `[dy p]`, and `coef_std_`, their
+    standard deviations.
 
     **Shapes:** `X [n d]` with up to as many coordinates as the model takes (the pretrained ones 3), and covariates; `y
     [n]` or `[n dy]`, each column predicted by itself, where the model has one; but rows in which one is missing are
@@ -157,6 +165,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         views="auto",
         on_missing="drop",
         tile_size=128,
+        levels=True,
         progress=False,
         random_state=None,
     ):
@@ -168,6 +177,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self.views = views
         self.on_missing = on_missing
         self.tile_size = tile_size
+        self.levels = levels
         self.progress = progress
         self.random_state = random_state
 
@@ -205,12 +215,15 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             X, y, error = self._checked(X, y, error, reset=True)
             self._begin(X)
             self._warn_of_rows(X, y, error)
+            self.takes_levels_ = levels_help(self, X, y, error)
             if self.tile_size == "auto":
                 self.tile_size_ = best_tile_size(self, X, y, error)
             if finetune:
                 options = {"coords": self.coords, "normalize": self.normalize, "progress": self.progress}
                 places, z = self._columns.split(X)
                 rest = [values - Drift(self._system, places, z, values)(z) for values, _ in self._groups(y)]
+                if self.takes_levels_:
+                    rest = [levels_of(self._system, places, values)[1] for values in rest]
                 self.finetuned_ = train_on_gaps(
                     self.model_,
                     places,
@@ -425,7 +438,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
             if value not in allowed:
                 raise ValueError(f"`{name}` must be one of {', '.join(map(repr, allowed))}; got {value!r}.")
         check_views(self.views)
-        true_or_false(normalize=self.normalize, progress=self.progress)
+        true_or_false(normalize=self.normalize, levels=self.levels, progress=self.progress)
         check_tile_size(self.tile_size)
 
     def _begin(self, X):
@@ -433,6 +446,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         self._check_columns(X)
         self.coords_ = self.coords
         self.model_, self.finetuned_ = model_of(self.model, self.normalize), None
+        self.takes_levels_ = False
         self.tile_size_ = USUAL if self.tile_size == "auto" else self.tile_size
         if self._columns.covariates:
             refuse_drift(self.model_.likelihood)
@@ -463,6 +477,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _columns_of(self, X):
         """What to call them, and their values."""
         return [(f"Column {self._names[i] if self._names else i!r} of `X`", column) for i, column in enumerate(X.T)]
+
+    def _called(self, levels):
+        """Names, or else numbers, of the columns of `X` that levels are of."""
+        columns = [self._columns.places[i] for i in levels.columns]
+        return tuple(self._names[i] if self._names else i for i in columns)
 
     def _warn_of_codes(self, X, y, exposure=None):
         of_y = y.reshape(len(y), -1).T
@@ -531,10 +550,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
         for values, _ in groups:
             refuse_impossible(self.model_.likelihood, values)
         options = {"normalize": self.normalize, "average": self.strategy == "auto", "size": self.tile_size_}
-        given = self.model_, self._system, self._columns, X, groups
-        self._observed = Observed.of(*given, **options, noise=noise)
+        options |= {"noise": noise, "levels": self.takes_levels_}
+        self._observed = Observed.of(self.model_, self._system, self._columns, X, groups, **options)
         self.X_, self.y_, self.error_, self._predictors = X, y, error, {}
         self.averaged_ = np.array([seen.number for seen in self._observed.each])
+        self.levels_ = [[self._called(levels) for levels in seen.levels] for seen in self._observed.each]
         of_each = [(seen.drift.coef, seen.drift.coef_std) for seen in self._observed.each]
         slopes = [np.concatenate(parts) for parts in zip(*of_each, strict=True)]
         self.coef_, self.coef_std_ = slopes if y.ndim == 2 else (column[0] for column in slopes)
@@ -548,7 +568,7 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _request(self):
         """What predictions depend on, beside the strategy."""
         observed = self.X_, self.y_, self.error_
-        how = self.covariates, self.coords, self._observed.normalize, self.averaged_, self.tile_size_
+        how = self.covariates, self.coords, self._observed.normalize, self.averaged_, self.levels_, self.tile_size_
         return self._network, observed, *how
 
     @property

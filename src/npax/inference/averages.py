@@ -8,6 +8,7 @@ from ..progress import Progress
 from .by_column import ByColumn, Predictor
 from .groups import groups
 from .joint import PIECE, nearest_correlation, responses_of, unit_of
+from .levels import LevelsEverywhere
 from .predict import Prediction
 from .with_drift import WithDrift
 
@@ -69,10 +70,12 @@ def _covariance(predictor, x, weights, std, unit):
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
         drift, doubt = predictor.drift, predictor.doubt(x) * (predictor.drift.unit / unit)
-        of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1), 0.0)) / drift.widened
+        added = sum(np.square(levels(places).std() / unit) for levels in predictor.levels)
+        of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1) - added, 0.0)) / drift.widened
         among = _covariance(predictor.field, places, weights, of_field, unit)
         of_regions = np.einsum("kn,npc->kpc", weights, doubt)
-        return among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)
+        among = among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)
+        return sum((_of_levels(levels, places, weights, unit) for levels in predictor.levels), among)
     if isinstance(predictor, ByColumn):
         each = predictor.split(std, unit)
         return np.concatenate([_covariance(p, x, weights, *own) for p, *own in each], axis=-1)
@@ -96,6 +99,19 @@ def _covariance(predictor, x, weights, std, unit):
     apart = np.einsum("kn,nc->kc", np.square(of_every), variance)
     columns = [_positive(c, least) for c, least in zip(np.moveaxis(found, -1, 0), LEAST * apart.T, strict=True)]
     return np.stack(columns, axis=-1)
+
+
+def _of_levels(levels: LevelsEverywhere, x, weights, unit):
+    """Of known levels, each by itself, and of the map of the others, which have deviations of their own."""
+    some = levels.different(x)
+    of_places = np.stack([np.bincount(some.rows, region, len(some.places)) for region in weights])
+    own = levels.levels.unsure[some.at] / unit
+    among = np.zeros((len(weights), len(weights), len(unit)))
+    if not some.known.all():
+        predicted, new = levels.map(some.new), of_places[:, ~some.known]
+        own[~some.known] = np.sqrt(predicted.variance - predicted.function_variance) / unit
+        among = _covariance(levels.map, some.new, new, predicted.function_std / unit, unit)
+    return among + np.einsum("kp,lp,pc->klc", of_places, of_places, np.square(own))
 
 
 def _of_the_near(response, points, j, variance):

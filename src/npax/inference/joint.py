@@ -18,6 +18,7 @@ from .buckets import pad, wide_bucket
 from .by_column import ByColumn, Predictor
 from .frames import HALF_SPAN
 from .grids import wide_enough
+from .levels import LevelsEverywhere
 from .normalise import FAR
 from .predict import Prediction, condition, moments, to_model
 from .tile import Tiled
@@ -67,7 +68,8 @@ def covariance(
     if isinstance(predictor, WithDrift):
         (places, _), doubt = predictor.columns.split(x), predictor.doubt(x) * predictor.drift.unit
         among = covariance(predictor.field, places, predictor.field(places), include_noise=include_noise)
-        return among * np.square(predictor.drift.widened) + np.einsum("ipc,jpc->ijc", doubt, doubt)
+        among = among * np.square(predictor.drift.widened) + np.einsum("ipc,jpc->ijc", doubt, doubt)
+        return sum((_of_levels(levels, places) for levels in predictor.levels), among)
     if isinstance(predictor, ByColumn):
         each = [(p, Prediction(*own)) for p, *own in predictor.split(*prediction)]
         return np.concatenate([covariance(p, x, own, include_noise=include_noise) for p, own in each], axis=-1)
@@ -128,7 +130,9 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
         rest = middle + predictor.drift.widened * (rest - middle)
         doubt = predictor.doubt(x) * predictor.drift.unit
         slopes = np.asarray(jr.normal(of_slopes, (n, *doubt.shape[1:])), np.float64)
-        return rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
+        rest = rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
+        keys = jr.split(jr.fold_in(of_slopes, 1), len(predictor.levels))
+        return sum((_levels(*each, places, n) for each in zip(predictor.levels, keys, strict=True)), rest)
     if isinstance(predictor, ByColumn):
         each = zip(predictor.each, jr.split(key, len(predictor.each)), strict=True)
         return np.concatenate([joint_samples(p, x, n, own, include_noise=include_noise) for p, own in each], axis=-1)
@@ -161,6 +165,28 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     if predictor.noise is None or not include_noise:
         return samples
     return samples + predictor.noise(x) * np.asarray(jr.normal(of_noise, samples.shape), np.float64)
+
+
+def _of_levels(levels: LevelsEverywhere, x):
+    """Their joint covariance, `[n n dy]`: that of the map, and of what is not known of those that were seen."""
+    some, dy = levels.different(x), levels.levels.values.shape[1]
+    among = np.zeros((len(some.places), len(some.places), dy))
+    seen = np.flatnonzero(some.known)
+    among[seen, seen] = np.square(levels.levels.unsure[some.at[seen]])
+    if not some.known.all():
+        among[np.ix_(~some.known, ~some.known)] = covariance(levels.map, some.new, levels.map(some.new))
+    return among[np.ix_(some.rows, some.rows)]
+
+
+def _levels(levels: LevelsEverywhere, key, x, n):
+    """Joint samples of them, `[n nt dy]`."""
+    some, (of_known, of_new) = levels.different(x), jr.split(key)
+    known = levels.levels
+    deviations = np.asarray(jr.normal(of_known, (n, *known.values.shape)), np.float64)
+    drawn = np.take(known.values + known.unsure * deviations, some.at, axis=1)
+    if not some.known.all():
+        drawn[:, ~some.known] = joint_samples(levels.map, some.new, n, of_new)
+    return drawn[:, some.rows]
 
 
 def _drawn_in_views(model, xc, yc, xt, n, key, **options):

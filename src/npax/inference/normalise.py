@@ -41,6 +41,14 @@ class AbstractCoordinates(abc.ABC):
         fast along one coordinate as along another (`relative_speeds`), where units are not known to be alike."""
 
     @abc.abstractmethod
+    def parts(self, d: int) -> list[tuple[int, ...]]:
+        """The columns of `x [n d]` in groups, those together that make a place only together."""
+
+    @abc.abstractmethod
+    def only(self, columns: tuple[int, ...]) -> "AbstractCoordinates":
+        """The coordinates of such groups alone."""
+
+    @abc.abstractmethod
     def space(self, positions: np.ndarray) -> Frame:
         """The view of all observations, at `positions [n p]`, in which near ones are found and cells are cut."""
 
@@ -98,6 +106,12 @@ class Planar(AbstractCoordinates):
     def moved(self, positions, start, end):
         return positions + (end - start)
 
+    def parts(self, d):
+        return [tuple(range(d))] if self.isotropic else [(i,) for i in range(d)]
+
+    def only(self, columns):
+        return dataclasses.replace(self, units=None)
+
     def adapted(self, positions, values, error=None):
         if self.isotropic or not self.scaled or self.units is not None:
             return self
@@ -151,6 +165,12 @@ class Unscaled(AbstractCoordinates):
 
     def moved(self, positions, start, end):
         return self.of.moved(positions, start, end)
+
+    def parts(self, d):
+        return self.of.parts(d)
+
+    def only(self, columns):
+        return Unscaled(self.of.only(columns))
 
     def adapted(self, positions, values, error=None):
         return self
@@ -207,6 +227,12 @@ class LatLon(AbstractCoordinates):
         x, y, z = positions[:, :3].T
         lon, lat = np.arctan2(y, x), np.arctan2(z, np.hypot(x, y))
         return np.column_stack([np.degrees(lon), np.degrees(lat), positions[:, 3:]])
+
+    def parts(self, d):
+        return [(0, 1), *((i,) for i in range(2, d))]
+
+    def only(self, columns):
+        return LatLon() if 0 in columns else Planar()
 
     def adapted(self, positions, values, error=None):
         if self.units is not None or not len(positions):

@@ -1,10 +1,12 @@
-"""Predictions of what covariates leave, and what these add."""
+"""Predictions of what covariates and levels leave, and what these add."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .drift import Drift
+from .levels import LevelsEverywhere
 from .predict import Exact, Prediction
 from .tile import Tiled
 
@@ -21,17 +23,21 @@ class Columns(NamedTuple):
 
 
 class WithDrift:
-    """A predictor of what a `drift` leaves, and the drift: a function of `x [n d + p]`, whose `columns` are coordinates
-    and covariates."""
+    """A predictor of what a `drift` and `levels` leave, and these: a function of `x [n d + p]`, whose `columns` are
+    coordinates and covariates."""
 
-    def __init__(self, field: Exact | Tiled, drift: Drift, columns: Columns):
-        self.field, self.drift, self.columns = field, drift, columns
+    def __init__(self, field: Exact | Tiled, drift: Drift, columns: Columns, levels: Sequence[LevelsEverywhere] = ()):
+        self.field, self.drift, self.columns, self.levels = field, drift, columns, levels
 
     def __call__(self, x: np.ndarray) -> Prediction:
-        rest, added = self.field(self.columns.split(x)[0]), self.added(x)
+        places, _ = self.columns.split(x)
+        rest, mean = self.field(places), self.added(x)
         unknown = np.sqrt(np.square(self.doubt(x)).sum(axis=1)) * self.drift.unit
+        for levels in self.levels:
+            found = levels(places)
+            mean, unknown = mean + found.mean, np.hypot(unknown, found.std())
         stds = (np.hypot(self.drift.widened * std, unknown) for std in (rest.observation_std, rest.function_std))
-        return Prediction(rest.mean + added, *stds)
+        return Prediction(rest.mean + mean, *stds)
 
     def added(self, x: np.ndarray) -> np.ndarray:
         """The drift at rows of `x`, `[n dy]`."""
@@ -45,12 +51,12 @@ class WithDrift:
         """The same answers at places among `x` from what those need (`Tiled.part`)."""
         assert isinstance(self.field, Tiled)  # only tiles have parts
         places, _ = self.columns.split(x)
-        return WithDrift(self.field.part(places), self.drift.part(places), self.columns)
+        return WithDrift(self.field.part(places), self.drift.part(places), self.columns, self.levels)
 
     def of(self, model: Any) -> "WithDrift":
         """The same with another model (`Tiled.of`)."""
         assert isinstance(self.field, Tiled)
-        return WithDrift(self.field.of(model), self.drift, self.columns)
+        return WithDrift(self.field.of(model), self.drift, self.columns, self.levels)
 
     @property
     def in_tiles(self) -> bool:

@@ -1,0 +1,154 @@
+"""What stations have in common at all times, and times at all stations."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from npax.inference import Exact, LatLon, LevelsEverywhere, Planar, levels_of
+
+
+def network(rng, stations=12, times=20, missing=0.3):
+    """Rows `[n 3]` of places and times, and which station and which time each has."""
+    places = rng.uniform(size=(stations, 2))
+    station, time = (a.ravel() for a in np.indices((stations, times)))
+    seen = rng.uniform(size=len(station)) > missing
+    station, time = station[seen], time[seen]
+    return np.column_stack([places[station], 10.0 * time]), station, time
+
+
+def columns(found):
+    return [of.columns for of in found]
+
+
+def of_rows(levels, x):
+    """The level of each row."""
+    at = np.unique(x[:, levels.columns], axis=0, return_inverse=True)[1].reshape(-1)
+    return levels.values[at]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(6, 15), st.integers(10, 30), st.floats(0.0, 0.5), st.integers(0, 10**6))
+def test_levels_are_those_of_least_squares(stations, times, missing, seed):
+    rng = np.random.default_rng(seed)
+    x, station, time = network(rng, stations, times, missing)
+    y = 20 * rng.normal(size=stations)[station] + 15 * rng.normal(size=times)[time] + rng.normal(size=len(x))
+    found, rest = levels_of(Planar(), x, y[:, None])
+    design = np.column_stack([np.eye(stations)[station], np.eye(times)[time]])
+    left = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    if columns(found) == [(0, 1), (2,)]:
+        assert np.abs(rest[:, 0] - left).max() < 0.15 * np.abs(y).max() and np.std(rest[:, 0] - left) < 0.1 * y.std()
+    assert np.allclose(rest + sum((of_rows(levels, x) for levels in found), np.zeros_like(rest)), y[:, None])
+
+
+def test_levels_of_both_kinds_are_told_from_each_other(rng):
+    x, station, time = network(rng)
+    noise = rng.normal(size=len(x))
+    of_stations, of_times = 10 * rng.normal(size=12)[station], 10 * rng.normal(size=20)[time]
+    cases = {(): noise, ((0, 1),): of_stations + noise, ((2,),): of_times + noise}
+    cases[(0, 1), (2,)] = of_stations + of_times + noise
+    for expected, y in cases.items():
+        found, rest = levels_of(Planar(), x, y[:, None])
+        assert columns(found) == [*expected]
+        assert np.std(rest) == pytest.approx(1.0, rel=0.2)
+
+
+def test_stations_and_seasons_that_were_seen_unevenly_are_told_apart(rng):
+    """Half of the stations were seen in winter alone: their means, the negative control, are far from their levels."""
+    x, station, time = network(rng, stations=14, times=48, missing=0.0)
+    season = 30 * np.cos(2 * np.pi * np.arange(48) / 12)
+    level = 30 * rng.normal(size=14)
+    seen = (station % 2 == 0) | (season[time] > 0)
+    x, station, time = x[seen], station[seen], time[seen]
+    y = level[station] + season[time] + rng.normal(size=len(x))
+    (of_places, _), _ = levels_of(Planar(), x, y[:, None])
+    order = np.unique(x[:, :2], axis=0, return_index=True)[1]
+    error = of_places.values[:, 0] - level[station[order]]
+    assert np.std(error) < 1.0
+    means = np.array([y[station == s].mean() for s in station[order]])
+    assert np.std(means - level[station[order]]) > 5.0
+
+
+def test_units_origins_and_the_order_of_rows_do_not_matter(rng):
+    x, station, _ = network(rng)
+    y = (10 * rng.normal(size=12)[station] + rng.normal(size=len(x)))[:, None]
+    (expected,), rest = levels_of(Planar(), x, y)
+    order = rng.permutation(len(x))
+    (found,), left = levels_of(Planar(), 1e3 * x[order] + 7, 1e-6 * y[order] + 3.0)
+    assert np.allclose(found.values, 1e-6 * expected.values + 3.0, rtol=1e-12, atol=1e-9)
+    assert np.allclose(found.unsure, 1e-6 * expected.unsure, rtol=1e-4)
+    assert np.allclose(left, 1e-6 * rest[order], atol=1e-9)
+
+
+def test_two_columns_of_values_must_both_have_them(rng):
+    x, station, _ = network(rng)
+    large, small = 10 * rng.normal(size=12)[station] + rng.normal(size=len(x)), rng.normal(size=len(x))
+    found, rest = levels_of(Planar(), x, np.column_stack([large, 2 * large]))
+    assert columns(found) == [(0, 1)] and np.allclose(rest[:, 1], 2 * rest[:, 0])
+    assert not levels_of(Planar(), x, np.column_stack([large, small]))[0]
+
+
+def test_where_nothing_comes_again_there_are_none(rng):
+    """Scattered places; places that are measured again and again, without a time; and single stations."""
+    scattered = rng.uniform(size=(300, 3))
+    again = np.repeat(rng.uniform(size=(30, 2)), 10, axis=0)
+    one = np.column_stack([np.zeros((60, 2)), np.arange(60)])
+    for x in (scattered, again, one, scattered[:0], scattered[:1]):
+        y = (100 * np.sin(7 * x[:, :1]) + rng.normal(size=(len(x), 1))).reshape(len(x), 1)
+        found, rest = levels_of(Planar(), x, y)
+        assert not found and np.array_equal(rest, y)
+
+
+def test_columns_of_one_unit_are_not_cut(rng):
+    a, b = (c.ravel() for c in np.meshgrid(np.arange(20.0), np.arange(30.0)))
+    y = (100 * np.sin(a) + rng.normal(size=600))[:, None]
+    grid = np.column_stack([a, b])
+    assert columns(levels_of(Planar(), grid, y)[0]) == [(0,)]
+    assert not levels_of(Planar(isotropic=True), grid, y)[0]
+    assert not levels_of(LatLon(), grid, y)[0]
+    with_time = np.column_stack([np.tile(grid, (6, 1)), np.repeat(np.arange(6.0), 600)])
+    assert columns(levels_of(LatLon(), with_time, np.tile(y, (6, 1)) + rng.normal(size=(3600, 1)))[0]) == [(0, 1)]
+
+
+def test_values_without_anything_beside_levels_are_left_as_they_are(rng):
+    x, station, _ = network(rng)
+    y = 10 * rng.normal(size=12)[station][:, None]
+    for exact in (y, 0 * y + 3.0, 1e200 * y, 1e-200 * y):
+        found, rest = levels_of(Planar(), x, exact)
+        assert not found and np.array_equal(rest, exact)
+
+
+def test_what_is_known_to_be_wrong_hardly_counts(rng):
+    x, station, _ = network(rng, missing=0.0)
+    level = 10 * rng.normal(size=12)
+    bad = rng.uniform(size=len(x)) < 0.2
+    error = np.where(bad, 100.0, 0.1)[:, None]
+    y = (level[station] + rng.normal(size=len(x)) + 100 * bad * rng.normal(size=len(x)))[:, None]
+    (found,), _ = levels_of(Planar(), x, y, error)
+    order = np.unique(x[:, :2], axis=0, return_index=True)[1]
+    assert np.std(found.values[:, 0] - level[station[order]]) < 1.5
+    assert not levels_of(Planar(), x, y)[0]  # as though all were of one kind
+
+
+@pytest.fixture
+def everywhere(gp, rng):
+    """Levels of stations on a line of longitudes, which a Gaussian process maps."""
+    lon = np.linspace(170, 190, 9) % 360
+    station, time = (a.ravel() for a in np.indices((9, 20)))
+    x = np.column_stack([lon[station], np.zeros(180), time])
+    y = 10 * np.sin(station / 2)[:, None] + 0.5 * rng.normal(size=(180, 1))
+    (levels,), _ = levels_of(LatLon(), x, y)
+    known = Exact(gp, levels.places, levels.values, LatLon(), error=levels.unsure)
+    return LevelsEverywhere(levels, LatLon(), known)
+
+
+def test_places_that_were_seen_have_their_levels_and_others_those_of_the_map(everywhere):
+    known = everywhere.levels
+    shifted = known.places + np.array([[-360, 0]])
+    for places in (known.places, known.places.astype(np.float32), shifted):
+        found = everywhere(np.column_stack([places, np.full(9, 1000.0)]))
+        assert np.array_equal(found.mean, known.values) and np.array_equal(found.std(), known.unsure)
+    new = np.array([[171.0, 0.0, 3.0], [186.0, 0.0, 4.0], [186.0, 0.0, 5.0]])
+    found, expected = everywhere(new), everywhere.map(new[:, :2])
+    assert np.allclose(found.mean, expected.mean) and np.allclose(found.std(False), expected.std(True))
+    both = everywhere(np.concatenate([new, np.column_stack([known.places, np.zeros(9)])]))
+    assert np.allclose(both.mean, np.concatenate([expected.mean, known.values]))
