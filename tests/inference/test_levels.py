@@ -99,10 +99,12 @@ def test_where_nothing_comes_again_there_are_none(rng):
 
 
 def test_columns_of_one_unit_are_not_cut(rng):
-    a, b = (c.ravel() for c in np.meshgrid(np.arange(20.0), np.arange(30.0)))
+    uneven = np.cumsum(rng.uniform(0.2, 1.0, 20))
+    a, b = (c.ravel() for c in np.meshgrid(uneven, np.arange(30.0)))
     y = (100 * np.sin(a) + rng.normal(size=600))[:, None]
     grid = np.column_stack([a, b])
     assert columns(levels_of(Planar(), grid, y)[0]) == [(0,)]
+    assert not levels_of(Planar(), np.column_stack([np.searchsorted(uneven, a) / 7, b]), y)[0]  # a picture
     assert not levels_of(Planar(isotropic=True), grid, y)[0]
     assert not levels_of(LatLon(), grid, y)[0]
     with_time = np.column_stack([np.tile(grid, (6, 1)), np.repeat(np.arange(6.0), 600)])

@@ -1,9 +1,11 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.spatial.distance import pdist
 
-from npax.inference import LatLon, Planar, Standardiser, coordinates
+from npax.inference import Exact, LatLon, Planar, Standardiser, Tiled, coordinates
 from npax.inference.frames import filling, half_range, mapped
 from npax.inference.normalise import east_north_up
 
@@ -12,7 +14,8 @@ from npax.inference.normalise import east_north_up
 @settings(deadline=None, max_examples=30)
 def test_planar_context_spans_the_trained_range(n, d, shift, scale, seed):
     x = np.random.default_rng(seed).uniform(0, 1, (n, d)) * scale + shift
-    u = Planar().frame(x)(x)
+    frame = Planar().frame(x)
+    u = frame(x) @ frame.rotation.T  # what does not vary comes last in it
     varied = np.ptp(x, axis=0) / 2 > np.finfo(float).eps * np.abs(x).max(axis=0)  # by more than rounding errors
     assert np.allclose(u.min(axis=0)[varied], -2, atol=1e-6) and np.allclose(u.max(axis=0)[varied], 2, atol=1e-6)
     assert np.abs(u[:, ~varied]).max(initial=0.0) < 1e-6
@@ -30,6 +33,22 @@ def test_a_constant_column_keeps_its_unit():
     assert np.ptp(rounded[:, 1]) > 0, "which is no scale"
     assert np.allclose(Planar().frame(rounded)(np.array([[1.0, 1.8]])), [[0.0, 1.5]])
     assert Planar().surroundings(rounded).miss(np.array([[1.0, 0.3], [1.0, 1.8]])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("strategy", [Exact, partial(Tiled, size=16)])
+def test_columns_that_do_not_vary_change_no_answer(small, strategy, rng):
+    """The series of a single station, with its longitude and latitude."""
+    t, y = 10 * rng.uniform(size=(40, 1)), rng.normal(size=(40, 1))
+    new, constant = 10 * rng.uniform(size=(20, 1)), np.ones((40, 1))
+    expected = strategy(small, t, y)(new)
+    for system in (Planar(), Planar(isotropic=True), LatLon()):
+        x = np.concatenate([7 * constant, 50 * constant, t], axis=1)
+        if strategy is not Exact and isinstance(system, LatLon):
+            continue
+        found = strategy(small, x, y, system)(np.concatenate([x[:20, :2], new], axis=1))
+        assert np.allclose(found, expected, atol=1e-5)
+        away = np.concatenate([x[:20, :2] + 1, new], axis=1)
+        assert not np.allclose(strategy(small, x, y, system)(away), expected, atol=1e-3)
 
 
 @pytest.mark.parametrize(("system", "d"), [(Planar(), 2), (Planar(isotropic=True), 2), (LatLon(), 2), (LatLon(), 3)])

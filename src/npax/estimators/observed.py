@@ -12,7 +12,7 @@ from .seen import Seen
 
 
 class Observed(NamedTuple):
-    """What is seen of each group of columns of `y`, and where the observations lie, in `d` coordinates.
+    """What is seen of each group of columns of `y`, and where the observations lie, in `d` coordinates that vary.
 
     `surroundings`, `around`: of the places, and the ranges of the covariates; `together`: whether one view shows all
     places; `reach`, `noise`: of tiles, the least and the most of all groups (`Seen.reach_and_noise`); `normalize`:
@@ -51,7 +51,8 @@ class Observed(NamedTuple):
         given = {"normalize": normalize, "average": average, "noise": noise, "levels": levels}
         each = [Seen.of(model, system, places, z, *group, **given) for group in groups]
         around = Surroundings.of(z, closed=len(z) > 1)
-        observed = cls(system, columns, each, positions.shape[1], system.surroundings(positions), around)
+        d = int(np.count_nonzero(places.min(axis=0) < places.max(axis=0)))
+        observed = cls(system, columns, each, max(d, 1), system.surroundings(positions), around)
         if not normalize:
             return observed._replace(normalize=False)
         reaches, noises = zip(*(seen.reach_and_noise(size) for seen in each), strict=True)

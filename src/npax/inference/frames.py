@@ -89,6 +89,14 @@ def half_range(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.where(half > np.maximum(number.eps * np.maximum(np.abs(low), np.abs(high)), number.tiny), half, 0.0)
 
 
+def varying_first(half: np.ndarray) -> np.ndarray:
+    """The axes `[d d]` by which columns of these half widths `[d]` that do not vary come last; as they are for several
+    contexts."""
+    if half.ndim > 1:
+        return np.eye(half.shape[-1])
+    return np.eye(len(half))[:, np.argsort(half == 0, kind="stable")]
+
+
 def filling(half: np.ndarray, otherwise: np.ndarray | float = 1.0) -> np.ndarray:
     """The scale by which ranges of these half widths fill [-2, 2]; of what does not vary another."""
     return np.where(half > 0, HALF_SPAN / np.where(half > 0, half, 1.0), otherwise)

@@ -6,7 +6,7 @@ import dataclasses
 import numpy as np
 
 from .anisotropy import relative_speeds
-from .frames import AbstractFrame, Frame, MapFrame, filling, low_and_half, mapped
+from .frames import AbstractFrame, Frame, MapFrame, filling, low_and_half, mapped, varying_first
 from .surroundings import Surroundings
 
 ROUNDED = 1e-4
@@ -81,8 +81,9 @@ class Planar(AbstractCoordinates):
     """Any columns of numbers, each with a unit of its own: each is centred and scaled by itself, until `adapted`.
 
     Differences matter and origins do not, so coordinates of 1e9 with differences of 1 are as good as any.
-    A column that is constant in the context, but for rounding errors, is centred and keeps its unit; in a part of the
-    observations, the scale that it has in all of them.
+    A column that is constant in the context, but for rounding errors, is centred and keeps its unit, and comes behind
+    those that vary, as models have it from fewer coordinates; in a part of the observations, it has the scale and the
+    place that it has in all of them.
 
     `isotropic`: columns of one unit, such as the metres of a map, are all scaled alike, so that distances keep their
     ratios. `units`: by what they are multiplied to have one, if anything. `scaled=False`: columns in the very unit that
@@ -117,17 +118,18 @@ class Planar(AbstractCoordinates):
             return self
         space = self.space(positions)
         speeds = relative_speeds(space(positions), values, error, [(i,) for i in range(positions.shape[1])])
-        return dataclasses.replace(self, units=tuple(speeds * space.scale))
+        return dataclasses.replace(self, units=tuple(space.rotation @ (speeds * space.scale)))
 
     def space(self, positions):
         return self.frame(positions)
 
     def frame(self, positions, within=None, middle=None):
         low, half = low_and_half(positions)
-        known = 1.0 if within is None else within.scale
+        axes = varying_first(half) if within is None else within.rotation
+        known = 1.0 if within is None else within.scale @ axes.T
         units = np.ones(half.shape[-1]) if self.isotropic and self.units is None else self.units
         scale = _scale(half, units, known) if self.scaled else np.ones_like(half)
-        return Frame(low, np.eye(positions.shape[-1]), half, scale)
+        return Frame(low, axes, half @ axes, scale @ axes)
 
     def in_one_view(self, positions):
         return True
@@ -277,7 +279,8 @@ class LatLon(AbstractCoordinates):
         known = 1.0 if within is None else np.delete(within.scale, UP)
         units = None if self.units is None else np.delete(self.units, UP)
         scale = _scale_on_sphere(half, 2, units, known)
-        return MapFrame(axes, Frame(low, np.eye(low.shape[-1]), half, scale))
+        order = varying_first(half) if middle is None else np.eye(low.shape[-1])
+        return MapFrame(axes, Frame(low, order, half @ order, scale @ order))
 
     def in_one_view(self, positions):
         up = positions[..., :3] @ east_north_up(_centroid(positions))[..., UP:]
