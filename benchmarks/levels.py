@@ -1,12 +1,14 @@
-"""Stations that have levels of their own, such as wells: all at once, or the levels and what changes by themselves.
+"""Stations that have levels of their own, such as wells, or a season in common: all at once, or these by themselves.
 
     python benchmarks/levels.py
 
 40 stations in the plane, a value in each of 60 months, a quarter of them missing; 12 stations are silent for nine
-months besides, and 8 were never seen. The field is a level that is the same at all times plus what changes, both with
-an exponential covariance of a quarter of the side, the second of 200 days as well; noise is a tenth of what changes.
-Scores are of the noiseless field where values are missing, and at the new stations. "Apart" is two fits: of the means
-of the stations (for new ones only), and of what is left of the values without these. "Known" is the process itself.
+months besides, and 8 were never seen. The field is what changes, with exponential covariances of a quarter of the side
+and of 200 days, plus a level of each station, with an exponential covariance of a quarter of the side as well, or plus
+a season, a sinusoid of a year that is the same at all stations; noise is a tenth of what changes. Scores are of the
+noiseless field where values are missing, and at the new stations. "Default" is the library as it comes, which may take
+levels off (`NeuralProcessRegressor(levels=True)`), "together" is without that. "Apart" is two fits by hand: of the
+means of the stations (for new ones only) or months, and of what is left of the values. "Known" is the process itself.
 Writes `results/levels.md` and `.json`.
 """
 
@@ -23,8 +25,20 @@ from npax.metrics import crps
 
 STATIONS, MONTHS, NEW, SILENT, NOISE = 40, 60, 8, 12, 0.1
 REACH, DAYS = 0.25, 200.0
-LEVELS = (0.0, 1.0, 5.0)
-"""Standard deviations, in those of what changes."""
+YEAR = 365.25
+
+
+class World(NamedTuple):
+    """Standard deviations of levels and season, in those of what changes."""
+
+    level: float = 0.0
+    season: float = 0.0
+
+    def __str__(self) -> str:
+        return f"season {self.season:g}" if self.season else f"levels {self.level:g}"
+
+
+WORLDS = World(), World(level=1.0), World(level=5.0), World(season=1.0), World(season=5.0)
 PLACE, WHEN = ["x", "y"], "day"
 
 
@@ -36,12 +50,13 @@ class Draw(NamedTuple):
     new: pd.DataFrame
 
 
-def draw(level: float, seed: int) -> Draw:
+def draw(world: World, seed: int) -> Draw:
     rng = np.random.default_rng(seed)
-    places, days = rng.uniform(size=(STATIONS, 2)), 365.25 / 12 * np.arange(MONTHS)
+    places, days = rng.uniform(size=(STATIONS, 2)), YEAR / 12 * np.arange(MONTHS)
     in_space = root(np.exp(-cdist(places, places) / REACH))
     in_time = root(np.exp(-np.abs(days[:, None] - days) / DAYS))
-    field = level * (in_space @ rng.normal(size=STATIONS))[:, None]
+    field = world.level * (in_space @ rng.normal(size=STATIONS))[:, None]
+    field = field + world.season * rng.normal(size=2) @ [f(2 * np.pi * days / YEAR) for f in (np.cos, np.sin)]
     field = field + in_space @ rng.normal(size=(STATIONS, MONTHS)) @ in_time.T
     station, month = (a.ravel() for a in np.indices(field.shape))
     rows = {"station": station, "x": places[station, 0], "y": places[station, 1], WHEN: days[month]}
@@ -57,11 +72,20 @@ def root(covariance: np.ndarray) -> np.ndarray:
     return np.linalg.cholesky(covariance + 1e-9 * np.eye(len(covariance)))
 
 
-def together(seen: pd.DataFrame, wanted: pd.DataFrame, level: float) -> tuple[np.ndarray, np.ndarray]:
+def default(seen: pd.DataFrame, wanted: pd.DataFrame, world: World) -> tuple[np.ndarray, np.ndarray]:
     return predicted(seen[[*PLACE, WHEN]], seen.value, wanted[[*PLACE, WHEN]])
 
 
-def apart(seen: pd.DataFrame, wanted: pd.DataFrame, level: float) -> tuple[np.ndarray, np.ndarray]:
+def together(seen: pd.DataFrame, wanted: pd.DataFrame, world: World) -> tuple[np.ndarray, np.ndarray]:
+    return predicted(seen[[*PLACE, WHEN]], seen.value, wanted[[*PLACE, WHEN]], levels=False)
+
+
+def apart(seen: pd.DataFrame, wanted: pd.DataFrame, world: World) -> tuple[np.ndarray, np.ndarray]:
+    if world.season:
+        means = seen.groupby(WHEN).value.mean()
+        left = seen.value - seen[WHEN].map(means)
+        mean, std = predicted(seen[[*PLACE, WHEN]], left, wanted[[*PLACE, WHEN]], levels=False)
+        return wanted[WHEN].map(means).to_numpy() + mean, std
     by_station = seen.groupby("station")
     means = by_station[[*PLACE, "value"]].mean()
     unsure = by_station.value.std() / np.sqrt(by_station.size())
@@ -69,18 +93,20 @@ def apart(seen: pd.DataFrame, wanted: pd.DataFrame, level: float) -> tuple[np.nd
     at, std = (np.array(wanted.station.map(of_station)) for of_station in (means.value, unsure))
     if not known.all():
         at[~known], std[~known] = predicted(means[PLACE], means.value, wanted.loc[~known, PLACE], coords="isotropic")
-    rest = predicted(seen[[*PLACE, WHEN]], seen.value - seen.station.map(means.value), wanted[[*PLACE, WHEN]])
+    left = seen.value - seen.station.map(means.value)
+    rest = predicted(seen[[*PLACE, WHEN]], left, wanted[[*PLACE, WHEN]], levels=False)
     return at + rest[0], np.hypot(std, rest[1])
 
 
-def known(seen: pd.DataFrame, wanted: pd.DataFrame, level: float) -> tuple[np.ndarray, np.ndarray]:
+def known(seen: pd.DataFrame, wanted: pd.DataFrame, world: World) -> tuple[np.ndarray, np.ndarray]:
     def covariance(a, b):
-        in_time = np.exp(-np.abs(a[WHEN].to_numpy()[:, None] - b[WHEN].to_numpy()) / DAYS)
-        return np.exp(-cdist(a[PLACE], b[PLACE]) / REACH) * (level**2 + in_time)
+        apart = a[WHEN].to_numpy()[:, None] - b[WHEN].to_numpy()
+        of_all = world.season**2 * np.cos(2 * np.pi * apart / YEAR)
+        return np.exp(-cdist(a[PLACE], b[PLACE]) / REACH) * (world.level**2 + np.exp(-np.abs(apart) / DAYS)) + of_all
 
-    between = covariance(seen, wanted)
+    between, variance = covariance(seen, wanted), world.level**2 + world.season**2 + 1
     weights = np.linalg.solve(covariance(seen, seen) + NOISE**2 * np.eye(len(seen)), between)
-    return weights.T @ seen.value.to_numpy(), np.sqrt(np.maximum(level**2 + 1 - np.sum(weights * between, axis=0), 0))
+    return weights.T @ seen.value.to_numpy(), np.sqrt(np.maximum(variance - np.sum(weights * between, axis=0), 0))
 
 
 def predicted(X, y, Xt, **options) -> tuple[np.ndarray, np.ndarray]:
@@ -88,7 +114,7 @@ def predicted(X, y, Xt, **options) -> tuple[np.ndarray, np.ndarray]:
     return reg.predict(Xt.to_numpy(), return_std=True, include_noise=False)
 
 
-WAYS = {"together": together, "apart": apart, "known": known}
+WAYS = {"default": default, "together": together, "apart": apart, "known": known}
 
 
 def main() -> None:
@@ -96,20 +122,20 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=4)
     trials = parser.parse_args().trials
     rows = []
-    for level in LEVELS:
+    for world in WORLDS:
         for name, way in WAYS.items():
-            scores = np.array([score(way, level, seed) for seed in range(trials)])
-            rows.append({"level": level, "way": name, **summary(scores)})
+            scores = np.array([score(way, world, seed) for seed in range(trials)])
+            rows.append({"world": str(world), "way": name, **summary(scores)})
             print(rows[-1], flush=True)
         about = {**circumstances(), "trials": trials}
         write_json("levels", {**about, "rows": rows})
-        write_markdown("levels", "Stations with levels of their own", _text(rows, trials), about)
+        write_markdown("levels", "Stations with levels of their own, or a season in common", _text(rows, trials), about)
 
 
-def score(way, level: float, seed: int) -> list[list[float]]:
+def score(way, world: World, seed: int) -> list[list[float]]:
     """RMSE, CRPS and coverage of 95 % intervals in the gaps, and at new stations."""
-    seen, *wanted = draw(level, seed)
-    found = [(*way(seen, part, level), part.field.to_numpy()) for part in wanted]
+    seen, *wanted = draw(world, seed)
+    found = [(*way(seen, part, world), part.field.to_numpy()) for part in wanted]
     return [[np.sqrt(np.mean((m - f) ** 2)), crps(f, m, s), np.mean(np.abs(m - f) < 1.96 * s)] for m, s, f in found]
 
 
@@ -123,13 +149,12 @@ def summary(scores: np.ndarray) -> dict:
 
 def _text(rows, trials):
     header = [
-        "levels",
+        "world",
         "way",
         *(f"{where}: {what}" for where in ("gaps", "new") for what in ("RMSE", "CRPS", "coverage")),
     ]
     lines = [
-        [f"{row['level']:g}", row["way"], *(text for where in ("gaps", "new") for text in _scores(row[where]))]
-        for row in rows
+        [row["world"], row["way"], *(text for where in ("gaps", "new") for text in _scores(row[where]))] for row in rows
     ]
     return (
         f"Without training; {trials} draws. What changes has the standard deviation 1, the unit of all; coverage of 95 "
