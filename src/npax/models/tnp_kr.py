@@ -50,7 +50,8 @@ class TNPKR(AbstractTokenStack):
     (`DeepKernelAttention`); `bias`, `rotary`: optional, of the heads. Of each one template, given to every block with
     noise of its own on its parameters (for the random features of a `FavorAttention`: with draws of its own), or a
     function `key -> module` that draws each block's (as `DeepKernelAttention` needs it). `blocks`, `size`, `heads`,
-    `head_size`, `hidden`: number of blocks, token width, attention heads and their width, feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+    `head_size`, `hidden`: number of blocks, token width, attention heads and their width, feed-forward width.
+    `likelihood`: default `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. `condition` keeps each block's
     keys and values: 2 blocks heads head_size floats per context point (6 KB at the defaults).
