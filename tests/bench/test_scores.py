@@ -278,3 +278,18 @@ def test_counts_are_covered_from_quantile_to_quantile(of, truth):
     assert np.array_equal(found, expected)
     if truth.pmf(0) > 0.975:
         assert found[0] and not found[1]
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_parts_of_a_mixture_may_end_where_others_do_not(discrete, rng):
+    """Of intervals side by side, each of which half of the samples are from."""
+    low, high = np.array([[0.0], [5.0]], np.float32), np.array([[4.0], [20.0]], np.float32)
+    mixture = EqualMixture((dist.DiscreteUniform if discrete else dist.Uniform)(low, high))
+    drawn = rng.integers(low, high + 1, (2, 20_000)) if discrete else rng.uniform(low, high, (2, 20_000))
+    samples = drawn.reshape(-1, 1).astype(float)
+    for y in (0.0, 3.0, 17.0, 20.0):
+        found = jax.jit(lambda y: score(mixture, y, jnp.ones(1, bool)))(np.array([y], np.float32))
+        truth = npax.metrics.crps_samples(np.array([y]), samples)
+        assert abs(float(found["crps"]) - truth) < 0.02 * samples.std()
+        level = np.mean(samples <= y), np.mean(samples < y)
+        assert bool(found["covered"]) == (level[0] >= 0.025 and level[1] < 0.975)

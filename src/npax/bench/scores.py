@@ -93,13 +93,20 @@ def _covered(prediction, y):
 def _probability(prediction, y):
     """That of at most `y`. NumPyro has no `cdf` outside of the support, and of some counts one that rises between
     whole numbers."""
+    if isinstance(prediction, EqualMixture):
+        return jnp.mean(_probability(prediction.parts, prediction.beside(y)), axis=prediction.axis)
+    low, high = (jnp.asarray(a, y.dtype) for a in _ends(prediction))
+    y = jnp.floor(y) if _support(prediction).is_discrete else y
+    return jnp.where(y < low, 0.0, jnp.where(y >= high, 1.0, prediction.cdf(jnp.clip(y, low, high))))
+
+
+def _ends(prediction):
+    """The least and the greatest value that can be."""
+    if isinstance(prediction, EqualMixture):
+        low, high = (jnp.broadcast_to(a, prediction.parts.batch_shape) for a in _ends(prediction.parts))
+        return jnp.min(low, axis=0), jnp.max(high, axis=0)
     support = _support(prediction)
-    low, high = (getattr(support, f"{end}_bound", None) for end in ("lower", "upper"))
-    within = jnp.clip(jnp.floor(y) if support.is_discrete else y, low, high)
-    probability = prediction.cdf(within)
-    if low is not None:
-        probability = jnp.where(y < low, 0.0, probability)
-    return probability if high is None else jnp.where(y >= high, 1.0, probability)
+    return getattr(support, "lower_bound", -jnp.inf), getattr(support, "upper_bound", jnp.inf)
 
 
 def _support(prediction) -> Any:
@@ -130,8 +137,7 @@ def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 
         return _crps_of_normals(loc, scale, y)
     at, weights = (jnp.asarray(a, y.dtype).reshape(-1, *y.ndim * [1]) for a in np.polynomial.legendre.leggauss(nodes))
     reach = 8 * jnp.sqrt(prediction.variance)
-    support = _support(prediction)
-    least, greatest = getattr(support, "lower_bound", -jnp.inf), getattr(support, "upper_bound", jnp.inf)
+    least, greatest = _ends(prediction)
     low = jnp.minimum(y, jnp.maximum(prediction.mean - reach, least))
     high = jnp.maximum(y, jnp.minimum(prediction.mean + reach, greatest))
     below = _probability(prediction, low + (y - low) * (at + 1) / 2)
