@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 import pytest
 import reference
-from laws import MODELS, finite, normal
+from laws import MODELS, TINY, finite, normal
 from untrained import untrained
 
 import npax
@@ -110,6 +110,34 @@ def test_random_features_of_a_stack_are_drawn_anew_block_by_block():
     drawn = np.asarray(blocks.redraw(jr.key(1)).projection)
     assert drawn.shape == blocks.projection.shape and not np.allclose(drawn[0], drawn[1])
     assert not any(np.allclose(new, old) for new, old in zip(drawn, blocks.projection, strict=True))
+
+
+def off_diagonal(rows):
+    """The greatest product of two unit rows."""
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.abs(rows @ rows.T - np.eye(len(rows))).max()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda favor, key: npax.TNPKR(2, 1, attention=favor, **TINY, key=key).stack,
+        lambda favor, key: npax.TNPD(2, 1, attention=favor, **TINY, key=key).stack,
+        lambda favor, key: npax.LBANP(2, 1, attention=favor, **TINY, key=key).mix_stack,
+    ],
+    ids=["tnp-kr", "tnp-d", "lbanp"],
+)
+def test_blocks_that_are_given_one_favor_attention_have_draws_of_their_own(make):
+    favor = npax.FavorAttention(8, features=8, key=jr.key(0))
+    drawn = np.asarray(eqx.filter_jit(make)(favor, jr.key(1)).attention.attention.projection, np.float64)
+    assert drawn.shape == (TINY["blocks"], 8, 8)
+    assert max(off_diagonal(block) for block in drawn) < 1e-5
+    both = np.concatenate(drawn)
+    assert off_diagonal(both) > 0.2 and not np.allclose(drawn[0], drawn[1])
+    template = np.asarray(favor.projection, np.float64)
+    assert not any(np.allclose(block, template, rtol=0.3) for block in drawn)
+    noisy = template * (1 + 0.1 * np.random.default_rng(0).normal(size=template.shape))
+    assert off_diagonal(template) < 1e-5 < 0.02 < off_diagonal(noisy)  # what noise on them would do
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -242,3 +242,54 @@ def test_crps_of_positive_numbers_is_that_of_samples():
     for y in (0.1, 2.0, 7.0):
         found = float(jax.jit(lambda y: crps(gamma, y))(np.float32(y)))
         assert abs(found - npax.metrics.crps_samples(np.array([y]), samples[:, None])) < 0.02
+
+
+@pytest.mark.parametrize(("a", "b"), [(2.0, 5.0), (2.0, 0.5)])
+def test_crps_of_shares_is_the_integral(a, b):
+    """The distribution function of a bounded interval is asked for within it only."""
+    beta = dist.Beta(np.float32(a), b)
+    score_at = jax.jit(lambda y: crps(beta, y))
+    cdf = scipy.stats.beta(a, b).cdf
+    for y in (0.03, 0.4, 0.97):
+        truth = integrate.quad(lambda x: cdf(x) ** 2, 0, y)[0] + integrate.quad(lambda x: (1 - cdf(x)) ** 2, y, 1)[0]
+        assert np.isclose(score_at(np.float32(y)), truth, rtol=1e-3)
+    vector = jax.jit(lambda y: score(dist.Beta(jnp.full((3, 1), a), b).to_event(1), y, jnp.ones(3, bool)))
+    y = np.array([[0.03], [0.4], [0.97]], np.float32)
+    found, level = vector(y), cdf(np.asarray(y, float))
+    assert np.isclose(found["covered"], np.mean((level > 0.025) & (level < 0.975)))
+
+
+@pytest.mark.parametrize(
+    ("of", "truth"),
+    [
+        *((dist.Poisson(np.float32(rate)), scipy.stats.poisson(rate)) for rate in (0.02, 0.5, 3.0, 40.0)),
+        (dist.NegativeBinomial2(np.float32(3.0), 2.0), scipy.stats.nbinom(2, 2 / 5)),
+        (dist.DiscreteUniform(3, 12), scipy.stats.randint(3, 13)),
+        (dist.DiscreteUniform(3, 102), scipy.stats.randint(3, 103)),
+    ],
+    ids=["poisson-0.02", "poisson-0.5", "poisson-3", "poisson-40", "negative-binomial", "uniform-10", "uniform-100"],
+)
+def test_counts_are_covered_from_quantile_to_quantile(of, truth):
+    """Of a rare event no count is in the middle of the distribution function: zero has more than 97.5 % itself."""
+    y = np.arange(truth.support()[0], min(truth.support()[1], 110) + 1)
+    covered_at = jax.jit(jax.vmap(lambda y: score(of, y[None], jnp.ones(1, bool))["covered"]))
+    found = np.asarray(covered_at(y.astype(np.float32)), bool)
+    expected = (truth.ppf(0.025) <= y) & (y <= truth.ppf(0.975))
+    assert np.array_equal(found, expected)
+    if truth.pmf(0) > 0.975:
+        assert found[0] and not found[1]
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_parts_of_a_mixture_may_end_where_others_do_not(discrete, rng):
+    """Of intervals side by side, each of which half of the samples are from."""
+    low, high = np.array([[0.0], [5.0]], np.float32), np.array([[4.0], [20.0]], np.float32)
+    mixture = EqualMixture((dist.DiscreteUniform if discrete else dist.Uniform)(low, high))
+    drawn = rng.integers(low, high + 1, (2, 20_000)) if discrete else rng.uniform(low, high, (2, 20_000))
+    samples = drawn.reshape(-1, 1).astype(float)
+    for y in (0.0, 3.0, 17.0, 20.0):
+        found = jax.jit(lambda y: score(mixture, y, jnp.ones(1, bool)))(np.array([y], np.float32))
+        truth = npax.metrics.crps_samples(np.array([y]), samples)
+        assert abs(float(found["crps"]) - truth) < 0.02 * samples.std()
+        level = np.mean(samples <= y), np.mean(samples < y)
+        assert bool(found["covered"]) == (level[0] >= 0.025 and level[1] < 0.975)

@@ -1,4 +1,4 @@
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,6 +11,8 @@ from ._base import AbstractAttention
 from .dense import hide, widened
 from .linear import Totals, read, totals
 from .rotary import RotaryCoordinates
+
+M = TypeVar("M")
 
 
 class FavorMemory(NamedTuple):
@@ -40,8 +42,8 @@ class FavorAttention(AbstractAttention):
     `features`.
     **Cost:** O((nq + nk) m d); the memory `[heads m d+1]` does not grow with the keys.
     **Good values:** 64 to 128 features. **Pitfalls:** takes no pairwise bias. The error grows with the size of the
-    logits; the draws are not trained: `redraw` gives new ones. Given to `TNPD` as it is, all of its blocks have the
-    same draws. Weight decay would shrink them, if not that of `npax.training`'s optimisers, which spares them: mask
+    logits; the draws are not trained: `redraw` gives new ones. Each block of a model that is given one has draws of its
+    own. Weight decay would shrink them, if not that of `npax.training`'s optimisers, which spares them: mask
     `projection` in others'.
     """
 
@@ -98,6 +100,12 @@ class FavorAttention(AbstractAttention):
                 f"{a.shape[-1]}: make both the same."
             )
         return a @ (a.shape[-1] ** -0.25 * jax.lax.stop_gradient(self.projection).T)
+
+
+def redrawn(attention: M, key: PRNGKeyArray) -> M:
+    """With new random features for a `FavorAttention`, also for one inside; all else as it is."""
+    favor = lambda a: isinstance(a, FavorAttention)  # noqa: E731
+    return jax.tree.map(lambda a: a.redraw(key) if favor(a) else a, attention, is_leaf=favor)
 
 
 def _orthogonal(key, features, size):

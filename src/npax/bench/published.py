@@ -2,30 +2,40 @@
 
 from collections.abc import Mapping
 
+_NP = (
+    "; its NP and ANP, by the authors' public code, are trained with z drawn from the context alone and scored by one "
+    "Gaussian, of means and standard deviations averaged over draws (ours: with z drawn from q(z | C, T), as in ANP's "
+    "eq. 3, and by the mixture of 16 draws)"
+)
+_VALUES = (
+    "whether its log-likelihoods are per value or per target point is not told; the authors' public code sums over "
+    "columns, ours are per value"
+)
 _STEPS = "500,000 or 5,000,000 steps of batch 16 (its appendix F.1 has both), models of width 128"
 SOURCES: Mapping[str, str] = {
-    "gp1d-rbf": "KR2 (TNP-KR, ICML version), GP-1D: mean of 5 seeds, 100,000 steps of batch 32",
-    "gp1d-periodic": "KR2 (TNP-KR, ICML version), GP-1D: mean of 5 seeds, 100,000 steps of batch 32",
-    "gp1d-matern32": "KR2 (TNP-KR, ICML version), GP-1D: mean of 5 seeds, 100,000 steps of batch 32",
-    "gp2d-rbf": "KR2 (TNP-KR, ICML version), GP-2D: mean of 5 seeds, 100,000 steps of batch 16",
-    "mnist": "KR2 (TNP-KR, ICML version), image completion: mean of 5 seeds, 100,000 steps of batch 16",
-    "celeba": "KR2 (TNP-KR, ICML version), image completion: mean of 5 seeds, 100,000 steps of batch 16, all of CelebA",
-    "cifar10": "KR2 (TNP-KR, ICML version), image completion: mean of 5 seeds, 100,000 steps of batch 16",
+    "gp1d-rbf": f"KR2 (TNP-KR, ICML version), GP-1D: mean of 5 seeds, 100,000 steps of batch 32{_NP}",
+    "gp1d-periodic": f"KR2 (TNP-KR, ICML version), GP-1D: mean of 5 seeds, 100,000 steps of batch 32{_NP}",
+    "gp1d-matern32": f"KR2 (TNP-KR, ICML version), GP-1D: mean of 5 seeds, 100,000 steps of batch 32{_NP}",
+    "gp2d-rbf": f"KR2 (TNP-KR, ICML version), GP-2D: mean of 5 seeds, 100,000 steps of batch 16{_NP}",
+    "mnist": f"KR2 (TNP-KR, ICML version), image completion: mean of 5 seeds, 100,000 steps of batch 16{_NP}",
+    "celeba": "KR2 (TNP-KR, ICML version), image completion: mean of 5 seeds, 100,000 steps of batch 16, all of CelebA"
+    + _NP,
+    "cifar10": f"KR2 (TNP-KR, ICML version), image completion: mean of 5 seeds, 100,000 steps of batch 16{_NP}",
     **dict.fromkeys(
         ("sir-64", "sir-128", "sir-256", "sir-1024"),
         "KR2 (TNP-KR, ICML version), SIR: mean of 5 seeds, trained on 64 x 64; on larger lattices its SA is the "
-        "translation-invariant one",
+        "translation-invariant one" + _NP,
     ),
     **dict.fromkeys(
         ("tmnist", "tcifar10"),
         "TE (translation-equivariant TNPs), Table 1, models of width 32 with 128 pseudo-tokens; the scale of its "
-        "values is not told",
+        f"values is not told; {_VALUES}",
     ),
     "kolmogorov": (
         "TE (translation-equivariant TNPs), Table 2, models of width 32 with 64 pseudo-tokens: minus its "
         "log-likelihoods, whose signs the copy that was read has lost (a log-likelihood is positive if it "
         "is better than another); a simulation of its own, whose scale is not told, up to 5,000,000 steps; "
-        "signs that do not follow are left out"
+        f"signs that do not follow are left out; {_VALUES}"
     ),
     "environment": (
         "TE (translation-equivariant TNPs), Table 3, models of width 32 with 128 pseudo-tokens: minus its "

@@ -22,10 +22,9 @@ from ..tasks import AbstractGPTask, AbstractTasks
 
 Scores = dict[str, np.ndarray]
 """Per task, means over its targets: `nll`, `squared_error`, `absolute_error`, `crps` and `covered`, the share of the
-targets in the central 95 %. Of classes: `nll` is that of the class, errors and `crps` (the Brier score) those of the
-entries of the one-hot vector, `covered` the share in the smallest set of classes that holds 95 %."""
-
-_NOT_NEGATIVE = (constraints.nonnegative, constraints.positive)
+targets in the central 95 % (of counts: from the 2.5 % quantile to the 97.5 % quantile, both included). Of classes:
+`nll` is that of the class, errors and `crps` (the Brier score) those of the entries of the one-hot vector, `covered`
+the share in the smallest set of classes that holds 95 %."""
 
 GROUP = 128
 """Tasks that are scored by one call of a compiled program."""
@@ -77,18 +76,53 @@ def _each(prediction, yt, mask):
         scores["nll"] = -jnp.asarray(single.log_prob(yt))
         try:
             scores["crps"] = crps(single, yt)
-            scores["covered"] = (jnp.abs(single.cdf(yt) - 0.5) < 0.475).astype(yt.dtype)
+            scores["covered"] = _covered(single, yt).astype(yt.dtype)
         except NotImplementedError:  # some of NumPyro's distributions have no `cdf`
             scores |= dict.fromkeys(("crps", "covered"), jnp.full_like(yt, jnp.nan))
     return {name: jnp.mean(values.reshape(len(yt), -1), axis=1) for name, values in scores.items()}
+
+
+def _covered(prediction, y):
+    """Whether `y` is between the quantiles of 2.5 and 97.5 %. Steps of a distribution function hold more than a level:
+    of whole numbers the quantile of a level is the least at which the function reaches it."""
+    if _support(prediction).is_discrete:
+        return (_probability(prediction, y) >= 0.025) & (_probability(prediction, y - 1) < 0.975)
+    return jnp.abs(_probability(prediction, y) - 0.5) < 0.475
+
+
+def _probability(prediction, y):
+    """That of at most `y`. NumPyro has no `cdf` outside of the support, and of some counts one that rises between
+    whole numbers."""
+    if isinstance(prediction, EqualMixture):
+        return jnp.mean(_probability(prediction.parts, prediction.beside(y)), axis=prediction.axis)
+    low, high = (jnp.asarray(a, y.dtype) for a in _ends(prediction))
+    y = jnp.floor(y) if _support(prediction).is_discrete else y
+    return jnp.where(y < low, 0.0, jnp.where(y >= high, 1.0, prediction.cdf(jnp.clip(y, low, high))))
+
+
+def _ends(prediction):
+    """The least and the greatest value that can be."""
+    if isinstance(prediction, EqualMixture):
+        low, high = (jnp.broadcast_to(a, prediction.parts.batch_shape) for a in _ends(prediction.parts))
+        return jnp.min(low, axis=0), jnp.max(high, axis=0)
+    support = _support(prediction)
+    return getattr(support, "lower_bound", -jnp.inf), getattr(support, "upper_bound", jnp.inf)
+
+
+def _support(prediction) -> Any:
+    """That of a single value."""
+    support = prediction.support
+    while hasattr(support, "base_constraint"):  # of vectors with independent entries
+        support = support.base_constraint
+    return constraints.real if support is None else support
 
 
 def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 64) -> Float[Array, "*shape"]:
     r"""$\int (F(x) - 1[x \ge y])^2 dx$ of any distribution with a mean, a variance and a `cdf`.
 
     Of normal distributions and mixtures of them in closed form, $\mathbb E|X - y| - \frac12 \mathbb E|X - X'|$; of
-    others by Gauss-Legendre quadrature on either side of `y`, out to 8 standard deviations from the mean; of counts,
-    whose `cdf` has steps, to about two hundredths of their standard deviation.
+    others by Gauss-Legendre quadrature on either side of `y`, out to 8 standard deviations from the mean or to the end
+    of the support; of counts, whose `cdf` has steps, to about two hundredths of their standard deviation.
     """
     if isinstance(prediction, NoisyNormal):
         prediction = prediction.observation
@@ -103,14 +137,11 @@ def crps(prediction: dist.Distribution, y: Float[Array, "*shape"], nodes: int = 
         return _crps_of_normals(loc, scale, y)
     at, weights = (jnp.asarray(a, y.dtype).reshape(-1, *y.ndim * [1]) for a in np.polynomial.legendre.leggauss(nodes))
     reach = 8 * jnp.sqrt(prediction.variance)
-    counts = prediction.support is constraints.nonnegative_integer
-    # NumPyro has no `cdf` outside of the support, and of some counts one that rises between whole numbers.
-    least = 0.0 if counts or prediction.support in _NOT_NEGATIVE else -jnp.inf
-    whole = jnp.floor if counts else lambda a: a
+    least, greatest = _ends(prediction)
     low = jnp.minimum(y, jnp.maximum(prediction.mean - reach, least))
-    high = jnp.maximum(y, prediction.mean + reach)
-    below = prediction.cdf(whole(low + (y - low) * (at + 1) / 2))
-    above = 1 - prediction.cdf(whole(y + (high - y) * (at + 1) / 2))
+    high = jnp.maximum(y, jnp.minimum(prediction.mean + reach, greatest))
+    below = _probability(prediction, low + (y - low) * (at + 1) / 2)
+    above = 1 - _probability(prediction, y + (high - y) * (at + 1) / 2)
     parts = (y - low) * jnp.square(below) + (high - y) * jnp.square(above)
     return jnp.sum(weights * parts, axis=0) / 2
 

@@ -3,6 +3,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention._base import AbstractAttention, Memory
+from ..attention.favor import redrawn
 from ..attention.tokens import AbstractTokenAttention, TokenAttention
 from ..layers import MLP, LayerNorm, standardise
 
@@ -53,11 +54,13 @@ def kr_stack(
     attention: AbstractAttention,
     key: PRNGKeyArray,
 ) -> KRBlock:
-    """Blocks of one shape that read by multi-head attention, stacked as `scan_blocks` takes them."""
+    """Blocks of one shape that read by multi-head attention, stacked as `scan_blocks` takes them; random features of
+    `attention` are drawn for each."""
 
     def block(key):
         read_key, feed_key = jr.split(key)
-        reads = TokenAttention(size, heads=heads, head_size=head_size, attention=attention, key=read_key)
+        own = redrawn(attention, jr.fold_in(key, 2))
+        reads = TokenAttention(size, heads=heads, head_size=head_size, attention=own, key=read_key)
         return KRBlock(size, reads, hidden=hidden, key=feed_key)
 
     return eqx.filter_vmap(block)(jr.split(key, blocks))

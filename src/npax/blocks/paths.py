@@ -18,7 +18,11 @@ from .transformer_block import TransformerBlock, transformer_stack
 
 
 class PointEncoder(eqx.Module):
-    """Each observation from its `[x, y]`, by an MLP and, where there are `layers`, self-attention over the context."""
+    """Each observation from its `[x, y]`, by an MLP and, where there are `layers`, self-attention over the context.
+
+    Ours: a layer is a `TransformerBlock`, normalised after each sum, with a feed-forward. ANP (App. A) has the
+    architecture of its cross-attention, for images that of the Image Transformer.
+    """
 
     embed: MLP
     stack: TransformerBlock | None

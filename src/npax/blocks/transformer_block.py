@@ -3,6 +3,7 @@ import jax.random as jr
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from ..attention._base import AbstractAttention, Memory
+from ..attention.favor import redrawn
 from ..attention.tokens import TokenAttention
 from ..bias import AbstractBias
 from ..layers import MLP, LayerNorm
@@ -52,6 +53,14 @@ class TransformerBlock(eqx.Module):
         return self.feed_norm(z + self.feed(z))
 
 
-def transformer_stack(blocks: int, size: int, *, key: PRNGKeyArray, **shape) -> TransformerBlock:
-    """Blocks of one shape, stored as one whose arrays have a leading axis, as `scan_blocks` takes them."""
-    return eqx.filter_vmap(lambda key: TransformerBlock(size, **shape, key=key))(jr.split(key, blocks))
+def transformer_stack(
+    blocks: int, size: int, *, attention: AbstractAttention, key: PRNGKeyArray, **shape
+) -> TransformerBlock:
+    """Blocks of one shape, stored as one whose arrays have a leading axis, as `scan_blocks` takes them; random features
+    of `attention` are drawn for each."""
+
+    def block(key):
+        own = redrawn(attention, jr.fold_in(key, 2))  # the block splits the key in two
+        return TransformerBlock(size, attention=own, **shape, key=key)
+
+    return eqx.filter_vmap(block)(jr.split(key, blocks))

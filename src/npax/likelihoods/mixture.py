@@ -42,7 +42,7 @@ class EqualMixture(dist.Distribution):
         return jnp.mean(variance, axis=self.axis) + jnp.var(mean, axis=self.axis)
 
     def log_prob(self, value, intermediates=None):
-        each = jnp.asarray(self.parts.log_prob(self._beside(value)))
+        each = jnp.asarray(self.parts.log_prob(self.beside(value)))
         axis = -1 - len(self.batch_shape)
         possible = jnp.any(each != -jnp.inf, axis=axis, keepdims=True)  # elsewhere the gradient is NaN, if not zero
         total = jax.nn.logsumexp(jnp.where(possible, each, 0.0), axis=axis)
@@ -56,7 +56,7 @@ class EqualMixture(dist.Distribution):
         return jnp.take_along_axis(drawn, jnp.expand_dims(part, self.axis), self.axis).squeeze(self.axis)
 
     def cdf(self, value):
-        return jnp.mean(self.parts.cdf(self._beside(value)), axis=self.axis)
+        return jnp.mean(self.parts.cdf(self.beside(value)), axis=self.axis)
 
     def icdf(self, q):
         r"""By bisection between the least and the greatest quantile of the parts, to the rounding of float32.
@@ -66,7 +66,7 @@ class EqualMixture(dist.Distribution):
         still, level = jax.lax.stop_gradient((self, jnp.asarray(q)))
         found = still._bisected(level)
         inside = (level > 0) & (level < 1)  # else an end of the support, which has no density
-        middle = jnp.mean(jnp.asarray(still.parts.icdf(jnp.full_like(still._beside(level), 0.5))), axis=self.axis)
+        middle = jnp.mean(jnp.asarray(still.parts.icdf(jnp.full_like(still.beside(level), 0.5))), axis=self.axis)
         for _ in range(2):
             at = jnp.where(inside, found, middle)
             density, above = jnp.exp(self.log_prob(at)), self.cdf(at) - q
@@ -75,7 +75,7 @@ class EqualMixture(dist.Distribution):
         return found
 
     def _bisected(self, q):
-        quantiles = jnp.asarray(self.parts.icdf(self._beside(q)))
+        quantiles = jnp.asarray(self.parts.icdf(self.beside(q)))
 
         def halve(_, ends):
             low, high = ends
@@ -87,7 +87,7 @@ class EqualMixture(dist.Distribution):
         low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
         return 0.5 * (low + high)
 
-    def _beside(self, value):
+    def beside(self, value):
         """`value`, which is broadcast as NumPyro's distributions do, with an axis for the parts."""
         shape = jnp.broadcast_shapes(jnp.shape(value), (*self.batch_shape, *self.event_shape))
         return jnp.expand_dims(jnp.broadcast_to(value, shape), self.axis)

@@ -38,6 +38,8 @@ class BNP(AbstractLatentNeuralProcess):
     No gradient passes through steps 1 to 3. With a cross-attention other than the uniform one it is **BANP**. Train
     it with `objectives.bootstrap_nll`, as `fit` does by default.
 
+    Ours: one deterministic path. The authors' public code concatenates a second, pooled one.
+
     **Arguments:** those of `CNP`.
     **Good values:** 4 draws in training, as Lee et al. have it; they predict with 50, `predict` with 16 unless told.
     **Cost:** three encodings of the context per draw, and a sort of the context so that its order does not matter, at

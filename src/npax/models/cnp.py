@@ -18,6 +18,9 @@ class CNP(AbstractConditionalNeuralProcess):
     carries the whole context, so fine detail is lost however many points there are. With another cross-attention it
     is the deterministic half of the attentive neural process, **CANP** (ANP §3). An empty context has $r = 0$.
 
+    Ours: one deterministic path. The public code of Lee et al. (2020), where CANP is a baseline, concatenates a second,
+    pooled one.
+
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `encoder`, `decoder`: widths of the hidden layers (ReLU). `size`:
     width of $r$. `attention`: how targets read the context, default `UniformAttention()`; the others are
     `LaplaceAttention`, `DotProductAttention` and `MultiHeadAttention`. `layers`, `heads`: self-attention over the

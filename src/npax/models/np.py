@@ -31,7 +31,9 @@ class NP(AbstractVariationalNeuralProcess):
     mends the underfitting of the NP. Train it with `objectives.elbo`, as `fit` does by default.
 
     **Arguments:** those of `CNP`; `latent`: width of $z$. `attention` serves the deterministic path; self-attention
-    (`layers`) both. ANP uses 8 heads, no self-attention in 1-D and 2 layers for images.
+    (`layers`) both. ANP uses 8 heads, no self-attention in 1-D and 2 layers for images. Ours: a layer is a
+    `TransformerBlock` (see `PointEncoder`), and `latent` is a width of its own; the paper's $z$ is as wide as `size`
+    (128 in ANP).
 
     **Cost:** that of `CNP`, twice for the context; decoding once per draw of $z$.
 

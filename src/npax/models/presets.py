@@ -52,7 +52,10 @@ def bnp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -
 
 
 def canp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> CNP:
-    """CANP: width 144, two layers of self-attention and multi-head cross-attention, 8 heads each."""
+    """CANP: width 144, two layers of self-attention and multi-head cross-attention, 8 heads each.
+
+    Ours: one deterministic path. The public code of Lee et al. (2020) concatenates a second, pooled one.
+    """
     cross, rest = jr.split(key)
     return CNP(
         dx,
@@ -85,7 +88,7 @@ def anp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -
 
 
 def banp(dx: int, dy: int, *, likelihood: Likelihood = None, key: PRNGKeyArray) -> BNP:
-    """BANP: as `canp`, with the bootstrap."""
+    """BANP: as `canp`, with the bootstrap; here too Lee et al. have a second, pooled path."""
     cross, rest = jr.split(key)
     return BNP(
         dx,

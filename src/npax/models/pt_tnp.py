@@ -35,8 +35,10 @@ class LBANP(AbstractConditionalNeuralProcess):
     $$U \leftarrow \mathrm{read}(U, Z_c), \qquad U \leftarrow \mathrm{mix}(U, U), \qquad
       Z_t \leftarrow \mathrm{answer}(Z_t, U).$$
 
-    Each is a pre-norm block, as in the authors' code (`KRBlock`): normalised behind each sum instead, it learns more
-    slowly.
+    Each is a pre-norm block (`KRBlock`): normalised behind each sum instead, it learns more slowly. The authors' public
+    code is pre-norm too. Ours: one norm for both sets, where theirs has another for what is read; the sum adds to the
+    token itself, theirs to the normalised one; GELU, theirs GEGLU; one embedding, theirs has a network of its own for
+    queries.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `pseudo_tokens`: M. `attention`: default `ScanAttention()`.
     `blocks`, `size`, `heads`, `head_size`, `hidden`: layers, token width, attention heads and their width,

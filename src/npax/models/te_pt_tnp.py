@@ -53,7 +53,8 @@ class TEPTTNP(AbstractConditionalNeuralProcess):
       (Z_c, X_c) \leftarrow \mathrm{write}(Z_c, X_c \mid U, V), \qquad
       (Z_t, X_t) \leftarrow \mathrm{write}(Z_t, X_t \mid U, V).$$
 
-    Without a context the pseudo-tokens stand nowhere and the targets read nothing: the same prior everywhere.
+    Without a context the pseudo-tokens stand nowhere and the targets read nothing: the same prior everywhere. A
+    `LayerNorm` before the head is ours.
 
     **Arguments:** `pseudo_tokens`: M. `update_locations`: `False` is the paper's ablation (TE F.5): pseudo-locations
     around the mean of the context's, and all locations stay. The rest as for `TETNP`; `blocks` counts layers, of two

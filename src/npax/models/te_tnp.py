@@ -19,7 +19,7 @@ class TETNP(AbstractConditionalNeuralProcess):
 
     Ours: one block does both, as where masked attention goes over context and targets at once (TE §2.4), so targets
     read the tokens that the context of their layer reads. In the paper's figure 1b they read those that it makes, by a
-    block of their own.
+    block of their own. A `LayerNorm` before the head is ours too.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `update_locations`: whether blocks also move the points
     (eq. 10). `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width (and that of the

@@ -25,7 +25,8 @@ class TNPD(AbstractTokenStack):
     flag, is that of Ashman et al. 2024) pass through one stack
     of `TransformerBlock`s, in which context and targets attend to the context. The original runs all tokens through
     self-attention under a mask, at O((nc + nt)²); here targets and context are updated apart, to the same numbers.
-    The last block's context update feeds nothing; `condition` does not compute it.
+    The last block's context update feeds nothing; `condition` does not compute it. Ours: GELU, where the authors'
+    public code has ReLU.
 
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `attention`: default `ScanAttention()`. `bias`: optional, the
     same in all blocks at first, each of which trains its own. `blocks`, `size`, `heads`, `head_size`, `hidden`: number
@@ -86,6 +87,10 @@ class EQTNP(AbstractConditionalNeuralProcess):
 
     The context passes through self-attention blocks; the targets through as many cross-attention blocks, each of
     which reads the context as it leaves the self-attention block of the same depth.
+
+    Ours: that depth, the blocks of `TNPD` (normalised after each sum) and one embedding for both sets. In the authors'
+    public code blocks are pre-norm, with a norm before the head; queries are embedded apart, from `x` alone; the first
+    target block reads the embedded context before any self-attention, so there is one self-attention block fewer.
 
     **Arguments**, cost, pitfalls: those of `TNPD`; `blocks` counts each of the two stacks.
     """

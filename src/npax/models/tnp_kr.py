@@ -16,6 +16,7 @@ from ..attention import (
     ScanAttention,
     TokenAttention,
 )
+from ..attention.favor import redrawn
 from ..bias import AbstractBias
 from ..blocks import KRBlock
 from ..layers import MLP, LayerNorm, Linear, constant_beside, spread_over_locations
@@ -47,9 +48,10 @@ class TNPKR(AbstractTokenStack):
     **Arguments:** `dx`, `dy`: columns of `x` and `y`. `errors`: whether known errors are heard of. `attention`: how the
     queries of every head read (default `ScanAttention()`), or how whole tokens do, with projections of its own
     (`DeepKernelAttention`); `bias`, `rotary`: optional, of the heads. Of each one template, given to every block with
-    noise of its own on its parameters, or a function `key -> module` that draws each block's (as `FavorAttention` and
-    `DeepKernelAttention` need it). `blocks`, `size`, `heads`, `head_size`, `hidden`: number of blocks, token width,
-    attention heads and their width, feed-forward width. `likelihood`: default `HeteroscedasticGaussian(dy)`.
+    noise of its own on its parameters (for the random features of a `FavorAttention`: with draws of its own), or a
+    function `key -> module` that draws each block's (as `DeepKernelAttention` needs it). `blocks`, `size`, `heads`,
+    `head_size`, `hidden`: number of blocks, token width, attention heads and their width, feed-forward width.
+    `likelihood`: default `HeteroscedasticGaussian(dy)`.
 
     **Cost** with exact attention, per block: O(nc² + nc nt) time, O(nc + nt) memory. `condition` keeps each block's
     keys and values: 2 blocks heads head_size floats per context point (6 KB at the defaults).
@@ -186,9 +188,11 @@ def _takes_a_key(part):
 
 
 def _vary(template: M, key: PRNGKeyArray) -> M:
-    """The template with 10 % noise on its parameters: blocks that start equal need not stay alike."""
+    """The template with 10 % noise on its parameters: blocks that start equal need not stay alike. Random features,
+    which are orthogonal and not trained, are drawn anew instead."""
     arrays, rest = eqx.partition(template, eqx.is_inexact_array)
     leaves, treedef = jax.tree.flatten(arrays)
     keys = jr.split(key, max(len(leaves), 1))
     noisy = [a * (1 + 0.1 * jr.normal(k, a.shape, a.dtype)) for a, k in zip(leaves, keys, strict=False)]
-    return eqx.combine(jax.tree.unflatten(treedef, noisy), rest)
+    varied = eqx.combine(jax.tree.unflatten(treedef, noisy), rest)
+    return redrawn(varied, jr.fold_in(key, len(leaves)))

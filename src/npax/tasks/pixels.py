@@ -17,7 +17,8 @@ def pixel_coordinates(rows: int, columns: int, spacing: float) -> Float[Array, "
 
     The first coordinate goes down the rows, the second along the columns, so that values `[rows * columns dy]`
     reshape to a picture. With `spacing = 4 / side` a square lattice fills [-2, 2]; one of twice the side at the same
-    spacing [-4, 4], at half the spacing the same square more finely.
+    spacing [-4, 4], at half the spacing the same square more finely. Ours: pixels are squares, and
+    these their centres; the public code of KR2's authors has a grid from -2 to 2 for images, ends included.
     """
     axes = [spacing * (jnp.arange(n, dtype=jnp.float32) - (n - 1) / 2) for n in (rows, columns)]
     return jnp.stack(jnp.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)

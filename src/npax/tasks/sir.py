@@ -106,7 +106,9 @@ class SIRTask(AbstractTasks):
     A new epidemic for every task, one frame of it, $t \sim U\{1, \dots, \texttt{steps}\}$. The paper does not say
     which of them; the authors' published settings have $t \sim U\{0, \dots, \texttt{steps} - 1\}$, the first infections
     alone among them, which is a little easier (0.56 instead of 0.59 nats of entropy of the shares of the classes, the
-    mean over 64 epidemics on 64 x 64 cells). Three classes, one-hot
+    mean over 64 epidemics on 64 x 64 cells). Ours: tasks are independent. In the authors' public code the frames of one
+    simulation are permuted and cut into batches: all tasks of a batch are times of one epidemic, with one set of seen
+    cells. Three classes, one-hot
     (`npax.likelihoods.Categorical(3)`); `x` is the place of the cell, cells `SPACING` apart whatever the size.
 
     **Arguments:** `side` of the lattice; `steps` of the epidemic; `choice`: which cells are context and targets.
