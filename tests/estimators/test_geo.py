@@ -690,6 +690,28 @@ def test_dates_beside_numbers_are_refused(table, tiny):
 
 
 @pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({2: "<0.1", 9: "-"}, "2 of 40 entries of 'temp' are text, the first '<0.1' in row 12. Of what is below a lim"),
+        ({2: "<0.1", 9: "-"}, 'half of the limit.*NaN. `pandas.to_numeric.column, errors="coerce".` makes'),
+        ({5: " n.d."}, "1 of 40 entries of 'temp' are text, the first ' n.d.' in row 15. `pandas.to_numeric"),
+        ({7: "0,82", 8: None}, "the first '0,82' in row 17. Decimal commas are read by .*decimal=.,.*=.,.`.$"),
+        (dict.fromkeys(range(40), "-0,82"), "40 of 40 entries of 'temp'.*decimal=.,."),
+        (dict.fromkeys(range(30), "warm"), "not of numbers: .*`pandas.get_dummies`"),
+    ],
+)
+@pytest.mark.parametrize("all_text", [False, True])
+def test_text_among_numbers_has_remedies_of_its_own(texts, words, all_text, table, tiny):
+    column = table["temp"].astype(str if all_text else object).astype(object)
+    column.iloc[[*texts]] = [*texts.values()]
+    written = table.assign(temp=column).set_index(np.arange(10, 50))
+    with pytest.raises(ValueError, match=words):
+        interpolate(written, table, tiny)
+    with pytest.raises(ValueError, match=words.replace("'temp'", "'lat'").replace("of `obs", "of `tar")):
+        interpolate(table, written.assign(lat=written["temp"]), tiny)
+
+
+@pytest.mark.parametrize(
     ("lon", "lat", "words"),
     [
         ((-10, 30), (35, 70), "58% shorter at 70 degrees of latitude than at 35"),

@@ -15,6 +15,7 @@ from ..arrays import with_nan
 from ..counts import AbstractCounts
 from ..inference import coordinates
 from ..links import Link
+from ..numeric import Texts
 from ..training import AbstractGaps
 from ..warn import warn
 from .counts import CountRegressor, refuse_impossible, where_asked
@@ -302,11 +303,20 @@ def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
         try:
             columns.append(check_array(with_nan(table[name]), **rules))
         except ValueError as error:
-            raise ValueError(
-                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
-                "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
-            ) from error
+            raise ValueError(_no_numbers(table[name], name, where, error)) from error
     return np.stack(columns, axis=1)
+
+
+def _no_numbers(column, name, where, error):
+    texts = Texts.among(column)
+    if remedy := texts.remedy('`pandas.to_numeric(column, errors="coerce")` makes what is no number missing.'):
+        first = f"the first {texts.written[0]!r} in row {column.index[texts.rows[:1]].tolist()[0]!r}"
+        found = f"{len(texts.rows):,} of {texts.entries:,} entries of {name!r} are text, {first}"
+        return f"`{where}` must hold numbers; {found}. {remedy}"
+    return (
+        f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
+        "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
+    )
 
 
 def refuse_twice(table: Any, names: Sequence[Hashable], where: str) -> None:
