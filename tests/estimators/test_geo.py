@@ -658,6 +658,33 @@ def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
     assert np.array_equal(remedy["day"], numbered["day"])
 
 
+def test_dates_of_other_kinds_have_one_remedy_that_comes_first(table, tiny):
+    days = pd.date_range("2020-01-01", periods=40)
+    told = "holds dates or durations .columns 'day'. where numbers are needed. "
+    for day, words in (
+        (
+            days.to_period("D"),
+            told + "These are periods: `column.dt.to_timestamp... makes dates of them. `npax.interpol",
+        ),
+        (days.date, told + "These are of `datetime.date`: `pandas.to_datetime.column.` makes dates"),
+        (
+            days.strftime("%Y-%m-%d"),
+            "'day' is dates as text in `obs.* and `target`: read both by `pandas.to_datetime.c",
+        ),
+        (days.strftime("%d.%m.%Y"), "read both by `pandas.to_datetime.column, dayfirst=True.`"),
+    ):
+        other = table.assign(day=day)
+        for target in (other, {"lon": LON, "day": np.asarray(day)}):
+            with pytest.raises(ValueError, match=words):
+                npax.interpolate(other, target, ["lon", "day"], "temp", model=tiny)
+    text = table.assign(day=days.astype(str))
+    for target in (text, {"lon": LON, "day": days.astype(str)}):
+        with pytest.raises(
+            ValueError, match=r"as text: read them by `pandas|must hold numbers, got .* Read dates by `pa"
+        ):
+            npax.interpolate(text, target, ["lon", "day"], "temp", model=tiny, coords="isotropic")
+
+
 def test_numbers_that_look_like_dates_are_noted(table, tiny, recwarn):
     days = pd.date_range("2020-01-01", periods=40)
     written = table.assign(day=days.strftime("%Y%m%d").astype(int))

@@ -22,6 +22,7 @@ from .counts import CountRegressor, refuse_impossible, where_asked
 from .dates import (
     in_days,
     in_utc,
+    reader_of_dates,
     refuse_dates,
     refuse_other_kinds_of_time,
     scaled_by_themselves,
@@ -308,6 +309,8 @@ def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
 
 
 def _no_numbers(column, name, where, error):
+    if reader := reader_of_dates(column):
+        return f"The column {name!r} of `{where}` is dates as text: read them by {reader}."
     texts = Texts.among(column)
     if remedy := texts.remedy('`pandas.to_numeric(column, errors="coerce")` makes what is no number missing.'):
         first = f"the first {texts.written[0]!r} in row {column.index[texts.rows[:1]].tolist()[0]!r}"
