@@ -690,7 +690,15 @@ def test_numbers_that_look_like_dates_are_noted(table, tiny, recwarn):
     written = table.assign(day=days.strftime("%Y%m%d").astype(int))
     with pytest.warns(UserWarning, match="'day' holds numbers such as 20200101, which look like dates"):
         npax.interpolate(written, written, ["lon", "day"], "temp", model=tiny)
-    for day in (days, 20200101 + np.arange(40), 1e7 + np.arange(40), np.full(40, 20200101), written["day"] + 0.5):
+    months = 100 * (2018 + np.arange(40) // 12) + 1 + np.arange(40) % 12
+    with pytest.warns(UserWarning, match=r"'day' holds numbers such as 201801, .* each year.*format=\"%Y%m\"\)"):
+        other = table.assign(day=months)
+        npax.interpolate(other, other, ["lon", "day"], "temp", model=tiny)
+    assert len(recwarn.list) == 0
+    metres = [200_000 + 12.5 * np.arange(40), 200_001 + np.arange(40), 201_801 + np.arange(40) % 12, months % 500]
+    fractions = [months + 0.5, np.where(np.arange(40) < 20, 201_801, 202_001)]
+    near = [20200101 + np.arange(40), 1e7 + np.arange(40), np.full(40, 20200101), written["day"] + 0.5]
+    for day in (days, *near, *metres, *fractions):
         other = table.assign(day=day)
         npax.interpolate(other, other, ["lon", "day"], "temp", model=tiny)
     assert not recwarn.list

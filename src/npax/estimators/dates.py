@@ -13,6 +13,8 @@ from ..warn import warn
 
 WRITTEN = re.compile(r"\s*(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{2,4})([ T]|$)")
 """How a date begins as text."""
+MONTHS = 6
+"""Different numbers such as 202001 from which on they are months, and not by chance like them."""
 Name = TypeVar("Name", bound=Hashable)
 
 SINCE = (
@@ -182,17 +184,25 @@ def _has_zone(table, name):
 
 
 def warn_of_numbers_like_dates(names: Iterable[Hashable], places: np.ndarray) -> None:
-    """Warns where all places `[n d]` of a coordinate are numbers such as 20200131: between the last of a month and the
-    first of the next lie 70 of them."""
+    """Warns where all places `[n d]` of a coordinate are numbers such as 20200131 or, of several years, 202001: between
+    the last of a month and the first of the next lie 70 of those, between years 89 of these."""
     for name, column in zip(names, places.T, strict=True):
         known = np.unique(column[np.isfinite(column)])
-        year, month, day = known // 10_000, known // 100 % 100, known % 100
-        like_dates = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        if len(known) > 2 and np.all(like_dates & (known == np.floor(known))):
+        days, months = _are_written(known), _are_written(known * 100 + 1)
+        if (days and len(known) > 2) or (months and len(known) >= MONTHS and known[-1] // 100 > known[0] // 100):
+            last, form = ("month", "%Y%m%d") if days else ("year", "%Y%m")
             warn(
-                f"{name!r} holds numbers such as {known[0]:.0f}, which look like dates and are taken for numbers. "
-                "Make them dates: `pandas.to_datetime(column.astype(str))`, in a file 2020-01-31."
+                f"{name!r} holds numbers such as {known[0]:.0f}, which look like dates and are taken for numbers, with "
+                f"a jump after each {last}. Make them dates: `pandas.to_datetime(column.astype(int).astype(str), "
+                f'format="{form}")`, in a file 2020-01-31.'
             )
+
+
+def _are_written(numbers):
+    """Whether all are such as 20200131."""
+    year, month, day = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    like_dates = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return np.all(like_dates & (numbers == np.floor(numbers)))
 
 
 def _has_calendar(value):
