@@ -270,8 +270,8 @@ def test_values_that_do_not_vary_are_told_once(table, tiny):
     assert len(told) == 1
 
 
-def test_a_series_is_no_table(table, tiny):
-    with pytest.raises(TypeError, match="`observations` must be a pandas DataFrame"):
+def test_a_series_without_names_is_no_table(table, tiny):
+    with pytest.raises(TypeError, match=r"`obs.* must be a pandas DataFrame.*`observations.reset_index.*rename_axis\("):
         npax.interpolate(table["temp"], table, y="temp", model=tiny)
     with pytest.raises(TypeError, match="`target` must be a pandas DataFrame"):
         npax.interpolate(table, table["temp"], y="temp", model=tiny)
@@ -875,6 +875,33 @@ def test_columns_are_named_once(x, y, table, small):
 def test_a_table_of_another_library_is_named(small):
     with pytest.raises(TypeError, match=r"got test_geo\.Frame\. Pass `observations.to_pandas\(\)`"):
         npax.interpolate(Frame({}), {"lon": LON, "lat": LAT}, ["lon", "lat"], "temp", model=small)
+
+
+def test_a_series_is_a_table_of_its_index(table, tiny):
+    date = pd.date_range("2020-01-01", periods=40, name="date")
+    series, target = table["temp"].set_axis(date), date[5:9] + pd.Timedelta("6h")
+    frame = series.reset_index()
+    expected = npax.interpolate(frame, pd.DataFrame({"date": target}), "date", "temp", model=tiny)
+    for given in (target, target.rename(None)):
+        found = npax.interpolate(series, given, "date", model=tiny)
+        assert found.index.equals(target) and found.index.name == "date" and [*found] == ["temp_mean", "temp_std"]
+        assert np.array_equal(found.temp_mean, expected.temp_mean)
+    found = npax.interpolate(series.rename(None), pd.Series(target), ["date"], "temp", model=tiny)
+    assert found.equals(expected)
+    assert "y_mean" in npax.interpolate(series.rename(None), target, "date", model=tiny)
+    places = table.set_index(["lon", "lat"])["temp"]
+    assert interpolate(places, table, tiny, y=None).equals(interpolate(table, table, tiny))
+
+
+def test_what_is_no_table_has_a_remedy(table, tiny):
+    with pytest.raises(ValueError, match=r"must be named 'lat'.*got 'lon'. Pass `target.rename\('lat'\)`.*{'lat': val"):
+        npax.interpolate(table, table["lon"], "lat", "temp", model=tiny)
+    with pytest.raises(TypeError, match=r"got ndarray. Pass `{'lat': values}`"):
+        npax.interpolate(table, table["lat"].to_numpy(), "lat", "temp", model=tiny)
+    with pytest.raises(TypeError, match=r"got Table. Pass `target.to_pandas\(\)`"):
+        interpolate(table, pa.Table.from_pandas(table), tiny)
+    with pytest.raises(TypeError, match=r"got pandas.*Series. Pass `observations.reset_index\(\)`"):
+        npax.average(table["temp"], table, ["lon", "lat"], "temp", model=tiny)
 
 
 class Frame:

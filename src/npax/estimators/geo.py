@@ -12,11 +12,12 @@ from ..arguments import true_or_false
 from ..counts import AbstractCounts
 from ..files import is_remote
 from ..training import AbstractGaps
-from .by_name import ByName, Names, link_of, of_levels
+from .by_name import ByName, Names, link_of, listed, of_levels
 from .degrees import OF_SPHERE
 from .likelihood import warn_of_noise, warn_of_shape
 from .moments import complete, lazy_moments, moments_at
 from .summary import Summary, what
+from .table import of_one_coordinate, of_series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +28,7 @@ LOOKED_AT = 2**12
 
 
 def interpolate(
-    observations: pd.DataFrame | xr.Dataset | xr.DataArray,
+    observations: pd.DataFrame | pd.Series | xr.Dataset | xr.DataArray,
     target: Any,
     x: Hashable | Sequence[Hashable] = ("lon", "lat"),
     y: Hashable | Sequence[Hashable] | None = None,
@@ -59,7 +60,8 @@ def interpolate(
     - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN,
       their coordinates too in swaths); what is lazy in them is computed. Values along a dimension that none of `x` has
       (times) are repeated observations of the same places, with a warning. So are rows of a table at the same places,
-      with one where there are 5 at each or more.
+      with one where there are 5 at each or more. A Series is a table of its values and the levels of its index, which
+      must have names; as `target`, where `x` is one name, a Series or an index holds the places themselves.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
       none that is); or the coordinates alone, as a mapping from name to values.
@@ -120,6 +122,8 @@ def interpolate(
     names; `FileExistsError` where `store` holds anything else than this very prediction.
     """
     true_or_false(include_noise=include_noise)
+    observations, y = of_series(observations, y)
+    target = of_one_coordinate(target, listed(x))
     names = Names.of(observations, x, y, covariates, error, exposure)
     ys = names.ys
     link = link_of(counts, lognormal)

@@ -79,9 +79,13 @@ class Grid(NamedTuple):
             frame = dataset.drop_vars([name for name in others if name not in kept]).set_coords(kept)
             frame.attrs = {k: v for k, v in dataset.attrs.items() if not str(k).startswith(OWN)}
         else:
+            remedy = (
+                f" Pass `{{{x[0]!r}: values}}`." if len(x) == 1 else " Pass a table of points, or coordinates by name."
+            )
+            remedy = " Pass `target.to_pandas()`." if hasattr(target, "to_pandas") else remedy
             raise TypeError(
                 "`target` must be a pandas DataFrame, an xarray Dataset or DataArray, or a mapping from coordinate "
-                f"names to values; got {type(target).__name__}."
+                f"names to values; got {type(target).__name__}.{remedy}"
             )
         require(frame.variables, x, "target")
         frame = _without_dangling(frame)
