@@ -46,6 +46,7 @@ from .table import (
     refuse_other_kinds,
     with_levels,
 )
+from .text import refuse_text
 from .units import warn_of_other_units
 
 Fitted = NeuralProcessRegressor | CountRegressor | LogNormalRegressor
@@ -301,6 +302,8 @@ def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
     }
     columns = []
     for name in names:
+        if np.asarray(table[name]).dtype.kind == "c":
+            refuse_text(table[name], f"the column {name!r} of `{where}`")
         try:
             columns.append(check_array(with_nan(table[name]), **rules))
         except ValueError as error:
