@@ -11,11 +11,13 @@ import numpy as np
 from ..arguments import true_or_false
 from ..counts import AbstractCounts
 from ..files import is_remote
+from ..likelihoods import of_real_numbers
 from ..training import AbstractGaps
 from .by_name import ByName, Names, link_of, listed, of_levels
 from .degrees import OF_SPHERE
 from .likelihood import warn_of_noise, warn_of_shape
 from .moments import complete, lazy_moments, moments_at
+from .pile import warn_of_a_pile
 from .summary import Summary, what
 from .table import of_one_coordinate, of_series
 
@@ -113,7 +115,8 @@ def interpolate(
     **Warns** with `npax.estimators.PlanarDegrees` where longitudes and latitudes are taken for a plane and the sphere
     would make a difference, and with `npax.estimators.Extrapolation` where targets lie so far outside the observations
     that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
-    coordinates themselves are lazy); and of coordinates and covariates whose attributes `units` are metres on one side,
+    coordinates themselves are lazy); of many values that are the least of them, such as no rain, where `above` or
+    `quantiles` are asked for; and of coordinates and covariates whose attributes `units` are metres on one side,
     say, and kilometres on the other.
 
     **Raises:** `ValueError` for names that are not there, `quantiles` that are no probabilities, columns of several
@@ -157,6 +160,9 @@ def interpolate(
         strategies.append(reg.strategy_)
         if summary.quantiles or summary.above:
             warn_of_shape(reg.model_.likelihood)
+            if link is None and of_real_numbers(reg.model_.likelihood):
+                for name, values in zip(part.names.ys, part.values.T, strict=True):
+                    warn_of_a_pile(values, name)
         if grid is None:
             out = _at_points(reg, out, given.wanted, part.names.ys, include_noise, summary)
             continue
