@@ -359,8 +359,7 @@ def _warn_of_places(field, dim):
     order."""
     if field.sizes[dim] < 3:
         return
-    named = dim in field.coords and field[dim].dtype.kind in "SUT"
-    named = named or (dim in field.coords and field[dim].dtype.kind == "O" and not are_dates(field[dim].to_numpy()))
+    named = dim in field.coords and field[dim].dtype.kind not in "iufmM" and not are_dates(field[dim].to_numpy())
     beside = [
         name for name in field.coords if name != dim and field[name].dims == (dim,) and _in_any_order(field[name])
     ]
