@@ -13,7 +13,7 @@ from ..counts import AbstractCounts
 from ..files import is_remote
 from ..likelihoods import of_real_numbers
 from ..training import AbstractGaps
-from .by_name import ByName, Names, link_of, listed, of_levels
+from .by_name import ByName, Names, link_of, of_levels
 from .degrees import OF_SPHERE
 from .likelihood import warn_of_noise, warn_of_shape
 from .moments import complete, lazy_moments, moments_at
@@ -126,8 +126,8 @@ def interpolate(
     """
     true_or_false(include_noise=include_noise)
     observations, y = of_series(observations, y)
-    target = of_one_coordinate(target, listed(x))
     names = Names.of(observations, x, y, covariates, error, exposure)
+    target = of_one_coordinate(target, names.x)
     ys = names.ys
     link = link_of(counts, lognormal)
     summary = Summary.of(link, quantiles, above, what(link, include_noise))
