@@ -873,6 +873,15 @@ def test_dates_are_refused_by_column_and_file(name, observations, weights, tmp_p
     refused(predict(texts, weights, *args, x=["lon", "day"]), *words)
 
 
+def test_text_among_numbers_is_counted_and_has_a_remedy(observations, weights, tmp_path):
+    table, path = pd.read_csv(observations).astype({"temp": object}), tmp_path / "mix.csv"
+    for text, remedy in (("<12", "half of the limit"), ("1,5", "pandas.read_csv"), ("-", "Leave cells empty")):
+        table.loc[[3, 5], "temp"] = text
+        table.to_csv(path, index=False)
+        words = ("Column 'temp' of", f"2 of 30 entries are text, the first '{text}' in row 4.", remedy)
+        refused(predict(path, weights, "--resolution", 1, "-o", tmp_path / "out.nc"), *words)
+
+
 @pytest.mark.parametrize("unit", ["ns", "us"])
 def test_dates_of_arrow_are_dates_in_files_too(unit, observations, weights, tmp_path):
     table = pd.read_csv(observations).assign(day=pd.date_range("2020-01-31", periods=30))

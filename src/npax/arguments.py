@@ -1,5 +1,7 @@
 """Checks of arguments that classes share."""
 
+import inspect
+import sys
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
@@ -35,7 +37,7 @@ def instance(kind: type, **parts: Any) -> None:
     for name, part in parts.items():
         if not isinstance(part, kind):
             meant = _meant(kind, part)
-            called = f"; write `{meant.__name__}(...)`" if meant else ""
+            called = f"; write `{_call(meant)}`" if meant else ""
             raise TypeError(f"`{name}` must be an instance of {kind.__name__}; got {part!r}{called}.")
 
 
@@ -45,6 +47,14 @@ def _meant(kind, part):
         return part if issubclass(part, kind) else None
     named = (k for k in kind.__subclasses__() if isinstance(part, str) and k.__name__.lower() == part.lower())
     return next(named, None)
+
+
+def _call(kind):
+    """How one is made, of the package that has it."""
+    package = kind.__module__.rpartition(".")[0]
+    public = getattr(sys.modules.get(package), kind.__name__, None) is kind
+    arguments = "..." if inspect.signature(kind).parameters else ""
+    return f"{package + '.' if public else ''}{kind.__name__}({arguments})"
 
 
 def one_key(key: Any) -> None:

@@ -181,7 +181,9 @@ def test_arguments_are_checked_when_a_bias_is_made(getkey):
         inspect.unwrap(npax.CausalBias)(2, column=1.5)
     with pytest.raises(ValueError, match="`columns` must name at least one column"):
         npax.bias.ColumnsBias(npax.CausalBias(2), ())
-    with pytest.raises(TypeError, match=r"`bias` must be an instance of AbstractBias; got .*write `CausalBias\("):
+    with pytest.raises(
+        TypeError, match=r"`bias` must be an instance of AbstractBias; got .*write `npax.bias.CausalBias\("
+    ):
         npax.bias.ColumnsBias.__check_init__(SimpleNamespace(bias=npax.CausalBias, columns=(0,)))
     for make in (npax.RBFNetworkBias, npax.GeometricRBFBias):
         with pytest.raises(ValueError, match="`bases` must be a whole number, at least 1"):

@@ -411,8 +411,10 @@ def test_what_is_wrong_is_said_by_name(hearing, rng):
     with pytest.raises(TypeError, match=r"`counts` must be an instance of AbstractCounts; got 'negative binomial'\.$"):
         npax.CountRegressor("negative binomial").fit(X, y)
     for given in (Poisson, "poisson"):
-        with pytest.raises(TypeError, match=r"`counts` must be an instance .*; write `Poisson\(\.\.\.\)`"):
+        with pytest.raises(TypeError, match=r"`counts` must be an instance .*; write `npax.counts.Poisson\(\)`\."):
             npax.CountRegressor(given).fit(X, y)
+    with pytest.raises(TypeError, match=r"is the second argument: `CountRegressor\(counts, regressor\)`"):
+        npax.CountRegressor(npax.NeuralProcessRegressor()).fit(X, y)
     for other in (npax.CountRegressor(), "gp-universal"):
         with pytest.raises(TypeError, match="`regressor` must be an instance of NeuralProcessRegressor"):
             npax.CountRegressor(regressor=other).fit(X, y)

@@ -134,6 +134,35 @@ def test_dates_and_names_may_be_the_sides_of_a_picture(field, model):
         npax.fill_gaps(gap, model=model)
 
 
+@pytest.mark.parametrize("dim", ["station", "Stations", "station_id", "obs"])
+def test_stations_in_any_order_are_noted(dim, field, model, rng):
+    """By what they are called, or by the places that lie beside them."""
+    values = field.to_numpy()[0]
+    series = xr.DataArray(values, dims=("time", dim), coords={"time": np.arange(10), dim: np.arange(12)}, name="sst")
+    places = {"easting": (dim, rng.permutation(12)), "northing": (dim, rng.random(12))}
+    words = f"The dimension `{dim}` has .* in any order.*npax.interpolate, with their places as coordinates; "
+    if dim == "obs":
+        words = "`obs` has coordinates in any order, 'easting' and 'northing': .*`field.drop_vars`"
+        expected = npax.fill_gaps(series, model=model)  # nothing says that they are places
+        npax.fill_gaps(series.assign_coords({**places, "northing": (dim, np.arange(12))}), model=model)
+        npax.fill_gaps(
+            series.rename(time="row", obs="time").assign_coords({name: ("time", of[1]) for name, of in places.items()}),
+            model=model,
+        )
+    else:
+        expected = npax.fill_gaps(series.rename({dim: "obs"}), model=model)
+    for given in (series.assign_coords(places), series.drop_vars(dim).assign_coords(places)):
+        with pytest.warns(UserWarning, match=words):
+            found = npax.fill_gaps(given, model=model)
+        assert np.array_equal(found.sst_mean, expected.sst_mean)
+
+
+def test_a_field_without_a_name_is_called_y(field, model):
+    unnamed = xr.DataArray(np.stack([field.to_numpy()[:2]] * 2), dims=("i", "j", "k", "l"))
+    with pytest.warns(UserWarning, match="which dimensions of 'y' are those of a picture"):
+        npax.fill_gaps(unnamed, model=model)
+
+
 def test_clear_errors(field, model):
     uneven = field.assign_coords(lat=np.cumsum(np.arange(10.0)))
     for error, match, call in (

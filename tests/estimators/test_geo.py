@@ -270,8 +270,8 @@ def test_values_that_do_not_vary_are_told_once(table, tiny):
     assert len(told) == 1
 
 
-def test_a_series_is_no_table(table, tiny):
-    with pytest.raises(TypeError, match="`observations` must be a pandas DataFrame"):
+def test_a_series_without_names_is_no_table(table, tiny):
+    with pytest.raises(TypeError, match=r"`obs.* must be a pandas DataFrame.*`observations.reset_index.*rename_axis\("):
         npax.interpolate(table["temp"], table, y="temp", model=tiny)
     with pytest.raises(TypeError, match="`target` must be a pandas DataFrame"):
         npax.interpolate(table, table["temp"], y="temp", model=tiny)
@@ -658,12 +658,47 @@ def test_dates_are_refused_by_column_where_a_unit_is_needed(table, tiny):
     assert np.array_equal(remedy["day"], numbered["day"])
 
 
+def test_dates_of_other_kinds_have_one_remedy_that_comes_first(table, tiny):
+    days = pd.date_range("2020-01-01", periods=40)
+    told = "holds dates or durations .columns 'day'. where numbers are needed. "
+    for day, words in (
+        (
+            days.to_period("D"),
+            told + "These are periods: `column.dt.to_timestamp... makes dates of them. `npax.interpol",
+        ),
+        (days.date, told + "These are of `datetime.date`: `pandas.to_datetime.column.` makes dates"),
+        (
+            days.strftime("%Y-%m-%d"),
+            "'day' is dates as text in `obs.* and `target`: read both by `pandas.to_datetime.c",
+        ),
+        (days.strftime("%d.%m.%Y"), "read both by `pandas.to_datetime.column, dayfirst=True.`"),
+    ):
+        other = table.assign(day=day)
+        for target in (other, {"lon": LON, "day": np.asarray(day)}):
+            with pytest.raises(ValueError, match=words):
+                npax.interpolate(other, target, ["lon", "day"], "temp", model=tiny)
+    text = table.assign(day=days.astype(str))
+    for target in (text, {"lon": LON, "day": days.astype(str)}):
+        with pytest.raises(
+            ValueError, match=r"as text: read them by `pandas|must hold numbers, got .* Read dates by `pa"
+        ):
+            npax.interpolate(text, target, ["lon", "day"], "temp", model=tiny, coords="isotropic")
+
+
 def test_numbers_that_look_like_dates_are_noted(table, tiny, recwarn):
     days = pd.date_range("2020-01-01", periods=40)
     written = table.assign(day=days.strftime("%Y%m%d").astype(int))
     with pytest.warns(UserWarning, match="'day' holds numbers such as 20200101, which look like dates"):
         npax.interpolate(written, written, ["lon", "day"], "temp", model=tiny)
-    for day in (days, 20200101 + np.arange(40), 1e7 + np.arange(40), np.full(40, 20200101), written["day"] + 0.5):
+    months = 100 * (2018 + np.arange(40) // 12) + 1 + np.arange(40) % 12
+    with pytest.warns(UserWarning, match=r"'day' holds numbers such as 201801, .* each year.*format=\"%Y%m\"\)"):
+        other = table.assign(day=months)
+        npax.interpolate(other, other, ["lon", "day"], "temp", model=tiny)
+    assert len(recwarn.list) == 0
+    metres = [200_000 + 12.5 * np.arange(40), 200_001 + np.arange(40), 201_801 + np.arange(40) % 12, months % 500]
+    fractions = [months + 0.5, np.where(np.arange(40) < 20, 201_801, 202_001)]
+    near = [20200101 + np.arange(40), 1e7 + np.arange(40), np.full(40, 20200101), written["day"] + 0.5]
+    for day in (days, *near, *metres, *fractions):
         other = table.assign(day=day)
         npax.interpolate(other, other, ["lon", "day"], "temp", model=tiny)
     assert not recwarn.list
@@ -687,6 +722,28 @@ def test_dates_beside_numbers_are_refused(table, tiny):
     ):
         with pytest.raises(ValueError, match=words):
             npax.interpolate(observations, target, ["lon", "day"], "temp", model=tiny)
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        ({2: "<0.1", 9: "-"}, "2 of 40 entries of 'temp' are text, the first '<0.1' in row 12. Of what is below a lim"),
+        ({2: "<0.1", 9: "-"}, 'half of the limit.*NaN. `pandas.to_numeric.column, errors="coerce".` makes'),
+        ({5: " n.d."}, "1 of 40 entries of 'temp' are text, the first ' n.d.' in row 15. `pandas.to_numeric"),
+        ({7: "0,82", 8: None}, "the first '0,82' in row 17. Decimal commas are read by .*decimal=.,.*=.,.`.$"),
+        (dict.fromkeys(range(40), "-0,82"), "40 of 40 entries of 'temp'.*decimal=.,."),
+        (dict.fromkeys(range(30), "warm"), "not of numbers: .*`pandas.get_dummies`"),
+    ],
+)
+@pytest.mark.parametrize("all_text", [False, True])
+def test_text_among_numbers_has_remedies_of_its_own(texts, words, all_text, table, tiny):
+    column = table["temp"].astype(str if all_text else object).astype(object)
+    column.iloc[[*texts]] = [*texts.values()]
+    written = table.assign(temp=column).set_index(np.arange(10, 50))
+    with pytest.raises(ValueError, match=words):
+        interpolate(written, table, tiny)
+    with pytest.raises(ValueError, match=words.replace("'temp'", "'lat'").replace("of `obs", "of `tar")):
+        interpolate(table, written.assign(lat=written["temp"]), tiny)
 
 
 @pytest.mark.parametrize(
@@ -818,6 +875,33 @@ def test_columns_are_named_once(x, y, table, small):
 def test_a_table_of_another_library_is_named(small):
     with pytest.raises(TypeError, match=r"got test_geo\.Frame\. Pass `observations.to_pandas\(\)`"):
         npax.interpolate(Frame({}), {"lon": LON, "lat": LAT}, ["lon", "lat"], "temp", model=small)
+
+
+def test_a_series_is_a_table_of_its_index(table, tiny):
+    date = pd.date_range("2020-01-01", periods=40, name="date")
+    series, target = table["temp"].set_axis(date), date[5:9] + pd.Timedelta("6h")
+    frame = series.reset_index()
+    expected = npax.interpolate(frame, pd.DataFrame({"date": target}), "date", "temp", model=tiny)
+    for given in (target, target.rename(None)):
+        found = npax.interpolate(series, given, "date", model=tiny)
+        assert found.index.equals(target) and found.index.name == "date" and [*found] == ["temp_mean", "temp_std"]
+        assert np.array_equal(found.temp_mean, expected.temp_mean)
+    found = npax.interpolate(series.rename(None), pd.Series(target), ["date"], "temp", model=tiny)
+    assert found.equals(expected)
+    assert "y_mean" in npax.interpolate(series.rename(None), target, "date", model=tiny)
+    places = table.set_index(["lon", "lat"])["temp"]
+    assert interpolate(places, table, tiny, y=None).equals(interpolate(table, table, tiny))
+
+
+def test_what_is_no_table_has_a_remedy(table, tiny):
+    with pytest.raises(ValueError, match=r"must be named 'lat'.*got 'lon'. Pass `target.rename\('lat'\)`.*{'lat': val"):
+        npax.interpolate(table, table["lon"], "lat", "temp", model=tiny)
+    with pytest.raises(TypeError, match=r"got ndarray. Pass `{'lat': values}`"):
+        npax.interpolate(table, table["lat"].to_numpy(), "lat", "temp", model=tiny)
+    with pytest.raises(TypeError, match=r"got Table. Pass `target.to_pandas\(\)`"):
+        interpolate(table, pa.Table.from_pandas(table), tiny)
+    with pytest.raises(TypeError, match=r"got pandas.*Series. Pass `observations.reset_index\(\)`"):
+        npax.average(table["temp"], table, ["lon", "lat"], "temp", model=tiny)
 
 
 class Frame:

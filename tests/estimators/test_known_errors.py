@@ -98,7 +98,7 @@ def test_samples_and_covariances_hear_of_them(reg, arrays):
     [
         (np.ones(29), r"`error` must have the shape of `y`, \(30,\), or be one number; got the shape \(29,\)"),
         (-1.0, r"`error` must hold standard deviations, finite and not negative.*got -1.0 in row 0"),
-        (np.r_[np.ones(29), np.nan], r"got nan in row 29"),
+        (np.r_[np.ones(29), np.nan], r"got nan in row 29. Where an error is not known leave the row out, or give 0"),
         (np.inf, r"got inf in row 0"),
         (["1"] * 30, "`error` must be numbers, got '1'"),
         (np.full(30, np.datetime64("2020-01-01")), "`error` holds dates"),

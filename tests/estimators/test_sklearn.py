@@ -477,6 +477,16 @@ def test_dates_are_not_taken_for_numbers(reg, X, columns):
         reg.predict(getattr(X, "to_numpy", lambda: X)())
 
 
+def test_complex_numbers_are_refused_by_their_type(reg):
+    """scikit-learn shows all of them."""
+    for X, y, where in ((np.ones((3, 1)), np.ones(3) + 1j, "`y`"), (np.ones((3, 1)) + 1j, np.ones(3), "`X`")):
+        with pytest.raises(ValueError, match=rf"not supported: {where} is of complex128; .*`\.real` and `\.imag`"):
+            reg.fit(X, y)
+    table = pd.DataFrame({"x": np.arange(3.0), "y": np.ones(3) + 1j})
+    with pytest.raises(ValueError, match="the column 'y' of `observations` is of complex128; give real and"):
+        npax.interpolate(table, table, "x", "y", model=reg.model)
+
+
 def test_dates_are_not_predicted(reg):
     with pytest.raises(ValueError, match="`y` holds dates"):
         reg.fit(np.zeros((3, 1)), DAYS)

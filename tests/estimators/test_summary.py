@@ -46,6 +46,31 @@ def interpolate(villages, target, model, **options):
     return npax.interpolate(villages, target, ["lon", "lat"], coords="latlon", model=model, **{**ASKED, **options})
 
 
+def test_a_share_of_zeros_is_noted_where_a_distribution_is_asked(villages, hearing, recwarn):
+    """As of rain: a normal distribution knows none."""
+    dry = np.arange(40) < 11
+    rain = villages.assign(rain=np.where(dry, 0.0, 1 + villages.salt**2)).assign(cold=lambda t: t.rain - 5)
+    words = "11 of 40 values of 'rain' are 0, the least of them: predictions are normal .*Binomial.*`lognormal=True`"
+    for asked in ({"quantiles": 0.5}, {"above": 1.0}):
+        with pytest.warns(UserWarning, match=words):
+            npax.interpolate(rain, {"lon": LON, "lat": LAT}, y="rain", coords="latlon", model=hearing, **asked)
+    with pytest.warns(UserWarning, match=r"'cold' are -5, .*without the others\.$"):
+        interpolate(rain, {"lon": LON, "lat": LAT}, hearing, y="cold")
+    assert not recwarn.list
+    interpolate(rain, {"lon": LON, "lat": LAT}, hearing, y="rain", quantiles=(), above=())
+    wet = rain.assign(
+        some=np.where(dry & (np.arange(40) > 1), 0, rain.rain + 1),  # fewer
+        top=-rain.rain,
+        kind=np.where(dry, 0.0, np.arange(40) % 2 + 1),
+        of_all=rain.rain + 1,
+    )
+    for y, options in (("some", {}), ("top", {}), ("kind", {}), ("of_all", {"lognormal": True, "above": 1.5})):
+        interpolate(wet, {"lon": LON, "lat": LAT}, hearing, y=y, **options)
+    counts = {"y": "positive", "exposure": "tested", "counts": npax.counts.Binomial()}
+    interpolate(wet.assign(positive=wet.positive.where(~dry, 0)), {"lon": LON, "lat": LAT}, hearing, **counts)
+    assert not [str(w.message) for w in recwarn.list if "least of them" in str(w.message)]
+
+
 @pytest.mark.parametrize("noise", [True, False])
 def test_tables_grids_lazy_ones_and_stores_tell_the_estimators(noise, villages, hearing, tmp_path):
     options = {"y": "positive", "counts": npax.counts.Binomial(), "exposure": "tested", "include_noise": noise}

@@ -28,6 +28,18 @@ def test_a_coordinate_that_is_constant_ends_there():
         assert not system.surroundings(alone).miss(system.positions(np.array([[-170.0, -50.0], [10.0, 50.1]]))).any()
 
 
+@pytest.mark.parametrize("place", [(9.2, 48.8), (-70.3, -33.4), (179.9, 0.1)])
+def test_a_station_is_not_outside_its_own_series(place):
+    """However many are asked for together, which products of matrices are rounded by."""
+    system = LatLon()
+    series = np.column_stack([np.tile(place, (60, 1)), np.arange(60.0)])
+    around = system.surroundings(system.positions(series))
+    for n in (1, 2, 3, 60):
+        assert not any(around.miss(system.positions(rows)).any() for rows in np.split(series, 60 // n))
+    other = np.array([[place[0], place[1] - 0.01, 3.0], [*place, 100.0]])
+    assert around.miss(system.positions(other)).all()
+
+
 @pytest.mark.parametrize("middle", [(0, 0), (180, 10), (30, 89.9), (-70, -89), (12, 45)])
 @pytest.mark.parametrize("degrees", [0.01, 1.0, 5.0])
 def test_on_the_sphere_there_is_no_place_apart(middle, degrees):

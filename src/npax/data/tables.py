@@ -15,7 +15,7 @@ except ImportError as error:
     raise ImportError("Tables and grids need pandas and xarray: pip install 'npax[geo]'.") from error
 
 from ..arrow import dates_of_numpy
-from ..numeric import is_number
+from ..numeric import Texts, is_number
 
 ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """How a time of day with a zone ends."""
@@ -210,7 +210,7 @@ def check_columns(
             dates = "Dates are written 2020-01-31 or 2020-01-31T12:00. " if name in dated else ""
             wrong = _no_dates(table[name]) if dates else ""
             raise ValueError(
-                f"Column '{name}' of '{path}' is {wrong or f'not of numbers; {_first_text(table[name])}'}"
+                f"Column '{name}' of '{path}' is {wrong or _no_numbers(table[name])}"
                 f"{dates}Correct the file, or choose another column."
             )
 
@@ -260,7 +260,12 @@ def _no_dates(column):
     return f"of dates, but for {len(bad):,} of {len(column):,}, first '{column.iloc[bad[0]]}' in row {bad[0] + 1}. "
 
 
-def _first_text(column):
-    texts = [str(value) for value in np.asarray(column).ravel()]
-    bad = [text for text in texts if not is_number(text)]
-    return f"its first text is '{bad[0]}'. " if bad else ""
+def _no_numbers(column):
+    """How many texts there are, the first of them, and what to do where most are numbers."""
+    texts = Texts.among(column)
+    if not texts.rows:
+        return "not of numbers. "
+    row = f" in row {texts.rows[0] + 1:,}" if isinstance(column, pd.Series) else ""
+    found = f"{len(texts.rows):,} of {texts.entries:,} entries are text, the first '{texts.written[0]}'{row}"
+    remedy = texts.remedy("Leave cells empty where nothing is known.")
+    return f"not of numbers: {found}. {remedy} ".replace("  ", " ")

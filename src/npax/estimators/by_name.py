@@ -15,12 +15,14 @@ from ..arrays import with_nan
 from ..counts import AbstractCounts
 from ..inference import coordinates
 from ..links import Link
+from ..numeric import Texts
 from ..training import AbstractGaps
 from ..warn import warn
 from .counts import CountRegressor, refuse_impossible, where_asked
 from .dates import (
     in_days,
     in_utc,
+    reader_of_dates,
     refuse_dates,
     refuse_other_kinds_of_time,
     scaled_by_themselves,
@@ -44,6 +46,7 @@ from .table import (
     refuse_other_kinds,
     with_levels,
 )
+from .text import refuse_text
 from .units import warn_of_other_units
 
 Fitted = NeuralProcessRegressor | CountRegressor | LogNormalRegressor
@@ -299,14 +302,27 @@ def numbers_of(table: Any, names: Sequence[Hashable], where: str) -> np.ndarray:
     }
     columns = []
     for name in names:
+        if np.asarray(table[name]).dtype.kind == "c":
+            refuse_text(table[name], f"the column {name!r} of `{where}`")
         try:
             columns.append(check_array(with_nan(table[name]), **rules))
         except ValueError as error:
-            raise ValueError(
-                f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
-                "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
-            ) from error
+            raise ValueError(_no_numbers(table[name], name, where, error)) from error
     return np.stack(columns, axis=1)
+
+
+def _no_numbers(column, name, where, error):
+    if reader := reader_of_dates(column):
+        return f"The column {name!r} of `{where}` is dates as text: read them by {reader}."
+    texts = Texts.among(column)
+    if remedy := texts.remedy('`pandas.to_numeric(column, errors="coerce")` makes what is no number missing.'):
+        first = f"the first {texts.written[0]!r} in row {column.index[texts.rows[:1]].tolist()[0]!r}"
+        found = f"{len(texts.rows):,} of {texts.entries:,} entries of {name!r} are text, {first}"
+        return f"`{where}` must hold numbers; {found}. {remedy}"
+    return (
+        f"The column {name!r} of `{where}` is not of numbers: {error}. Encode text as numbers "
+        "(classes as zeros and ones, `pandas.get_dummies`), or read dates by `pandas.to_datetime`."
+    )
 
 
 def refuse_twice(table: Any, names: Sequence[Hashable], where: str) -> None:

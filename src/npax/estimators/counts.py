@@ -104,6 +104,11 @@ class CountRegressor(RegressorMixin, BaseEstimator):
         `ConvergenceWarning` where rounds do not settle, and of counts that would hardly be seen at the rates that were
         found.
         """
+        if isinstance(self.counts, NeuralProcessRegressor):
+            raise TypeError(
+                "`counts` must be such as `npax.counts.Poisson()`; got a NeuralProcessRegressor, which is the second "
+                "argument: `CountRegressor(counts, regressor)`."
+            )
         instance(AbstractCounts, counts=self._counts)
         regressor = NeuralProcessRegressor() if self.regressor is None else self.regressor
         instance(NeuralProcessRegressor, regressor=regressor)

@@ -1,8 +1,9 @@
 """Dates are no numbers. Where each coordinate is scaled by itself the unit that makes them so does not matter;
 elsewhere it is the user's to choose."""
 
+import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, TypeVar
 
 import numpy as np
@@ -10,7 +11,21 @@ import numpy as np
 from ..arrow import dates_of_numpy
 from ..warn import warn
 
+WRITTEN = re.compile(r"\s*(\d{4}[-/.]\d\d?([-/.]\d\d?)?|\d\d?[-/.]\d\d?[-/.]\d{2,4})([ T]|$)")
+"""How a date begins as text."""
+MONTHS = 6
+"""Different numbers such as 202001 from which on they are months, and not by chance like them."""
 Name = TypeVar("Name", bound=Hashable)
+
+SINCE = (
+    "Take the time since a date, in a unit of your choice, the same for observations and targets; for example days: "
+    '`days = (dates - start) / np.timedelta64(1, "D")`, where `start` is a date of the same kind. (Durations need no '
+    "`start`.)"
+)
+TAKEN = (
+    "`npax.interpolate` and `npax predict` take dates and durations of NumPy's as coordinates where `coords` is "
+    "'planar', or beside longitude and latitude: `pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
+)
 
 
 def scaled_by_themselves(x: Sequence[Name], coords: str) -> list[Name]:
@@ -21,16 +36,22 @@ def scaled_by_themselves(x: Sequence[Name], coords: str) -> list[Name]:
 def refuse_dates(columns: Iterable[tuple[Hashable, Any]], where: str) -> None:
     """**Raises** `ValueError` naming the columns that hold dates or durations, with the remedy. `where`: the argument
     or the file that the columns `(name, values [n])` are of."""
-    names = ", ".join(repr(name) for name, values in columns if are_dates(values))
-    if names:
-        raise ValueError(
-            f"{where} holds dates or durations (columns {names}) where numbers are needed. Take the time since a date, "
-            "in a unit of your choice, the same for observations and targets; for example days: "
-            '`days = (dates - start) / np.timedelta64(1, "D")`, where `start` is a date of the same kind. (Durations '
-            "need no `start`; periods become dates by `.dt.to_timestamp()`.) `npax.interpolate` and `npax "
-            "predict` take those of NumPy's as coordinates where `coords` is 'planar', or beside longitude and "
-            "latitude: `pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
-        )
+    found = {name: values for name, values in columns if are_dates(values)}
+    if found:
+        names = ", ".join(map(repr, found))
+        first = sorted({_remedy(values) for values in found.values()} - {""})
+        remedy = " ".join([*first, TAKEN, f"Elsewhere: {SINCE}"] if first else [SINCE, TAKEN])
+        raise ValueError(f"{where} holds dates or durations (columns {names}) where numbers are needed. {remedy}")
+
+
+def _remedy(values):
+    """What makes dates of NumPy's of periods, or of dates of the standard library; "" for others."""
+    first = next((value for value in _array(values).ravel() if _is_date(value)), None)
+    if hasattr(first, "to_timestamp"):
+        return "These are periods: `column.dt.to_timestamp()` makes dates of them."
+    if isinstance(first, date) and not isinstance(first, datetime):
+        return "These are of `datetime.date`: `pandas.to_datetime(column)` makes dates of them that pandas knows."
+    return ""
 
 
 def refuse_dates_in(table: Any, where: str) -> None:
@@ -91,10 +112,23 @@ def of_calendar(values: Any) -> bool:
     return values.dtype.kind == "O" and any(map(_has_calendar, values.ravel()))
 
 
+def reader_of_dates(values: Any) -> str:
+    """What reads a column whose texts are all dates as they are usually written; "" for others."""
+    values = [value for value in _array(values).ravel().tolist() if isinstance(value, str)]
+    if not values or not all(map(WRITTEN.match, values)):
+        return ""
+    day_first = all(re.match(r"\d\d?\.", value) for value in values)
+    return f"`pandas.to_datetime(column{', dayfirst=True' if day_first else ''})`"
+
+
 def refuse_other_kinds_of_time(names: Iterable[Hashable], observed: Any, wanted: Any) -> None:
-    """**Raises** `ValueError` for what is dates in one table or mapping and numbers, text or durations in the other."""
+    """**Raises** `ValueError` for what is dates in one table or mapping and numbers, text or durations in the other, or
+    dates as text in both."""
     for name in filter(wanted.__contains__, names):
         kinds = [_kind(there[name]) for there in (observed, wanted)]
+        reader = reader_of_dates(observed[name]) if kinds == ["text", "text"] else ""
+        if reader:
+            raise ValueError(f"{name!r} is dates as text in `observations` and `target`: read both by {reader}.")
         if kinds[0] != kinds[1] and None not in kinds:
             readers = {"dates": "to_datetime", "durations": "to_timedelta", "numbers": "to_numeric"}
             reader = next((reader for kind, reader in readers.items() if kind in kinds), "to_datetime")
@@ -150,17 +184,25 @@ def _has_zone(table, name):
 
 
 def warn_of_numbers_like_dates(names: Iterable[Hashable], places: np.ndarray) -> None:
-    """Warns where all places `[n d]` of a coordinate are numbers such as 20200131: between the last of a month and the
-    first of the next lie 70 of them."""
+    """Warns where all places `[n d]` of a coordinate are numbers such as 20200131 or, of several years, 202001: between
+    the last of a month and the first of the next lie 70 of those, between years 89 of these."""
     for name, column in zip(names, places.T, strict=True):
         known = np.unique(column[np.isfinite(column)])
-        year, month, day = known // 10_000, known // 100 % 100, known % 100
-        like_dates = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
-        if len(known) > 2 and np.all(like_dates & (known == np.floor(known))):
+        days, months = _are_written(known), _are_written(known * 100 + 1)
+        if (days and len(known) > 2) or (months and len(known) >= MONTHS and known[-1] // 100 > known[0] // 100):
+            last, form = ("month", "%Y%m%d") if days else ("year", "%Y%m")
             warn(
-                f"{name!r} holds numbers such as {known[0]:.0f}, which look like dates and are taken for numbers. "
-                "Make them dates: `pandas.to_datetime(column.astype(str))`, in a file 2020-01-31."
+                f"{name!r} holds numbers such as {known[0]:.0f}, which look like dates and are taken for numbers, with "
+                f"a jump after each {last}. Make them dates: `pandas.to_datetime(column.astype(int).astype(str), "
+                f'format="{form}")`, in a file 2020-01-31.'
             )
+
+
+def _are_written(numbers):
+    """Whether all are such as 20200131."""
+    year, month, day = numbers // 10_000, numbers // 100 % 100, numbers % 100
+    like_dates = (year >= 1800) & (year < 2200) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)
+    return np.all(like_dates & (numbers == np.floor(numbers)))
 
 
 def _has_calendar(value):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Hashable, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -32,6 +33,8 @@ TIMES = ("time", "t", "date", "month", "year", "step")
 TIME = "time"
 """What a dimension is called that is none of a picture's, or how its name ends, unless one says so; as one that has
 dates."""
+OF_PLACES = ("station", "sensor", "site", "well", "gauge", "id")
+"""What a dimension is called, or several of them, that is of places in any order."""
 ACROSS = ("x", "projection_x_coordinate", "rlon", "grid_longitude")
 DOWN = ("y", "projection_y_coordinate", "rlat", "grid_latitude")
 """What the coordinates of a map that is projected or turned are called: names, axes and standard names."""
@@ -101,7 +104,8 @@ def fill_gaps(
     uneven grids and other places than the pixels, `npax.interpolate`.
 
     **Warns** of infinite pixels, which are gaps too; of numbers such as -999 far from all others, which often stand for
-    what is missing; and where there are no gaps at all, or nothing else (but not of a lazy field).
+    what is missing; of a dimension of stations in any order, by its names or the coordinates along it; and where there
+    are no gaps at all, or nothing else (but not of a lazy field).
 
     **Raises:** `ValueError` for `quantiles` that are no probabilities and `above` that are no numbers, names that are
     not there, dates, durations and text, fewer than two dimensions, values that stand for what is missing
@@ -113,7 +117,7 @@ def fill_gaps(
     given = field
     field, name = _chosen(field, y)
     if dims is None:
-        _warn_of_other_dims(field)
+        _warn_of_other_dims(field, name)
     dims = list(picture_dims(field) if dims is None else dims)
     if len(field.dims) < 2:
         raise ValueError(
@@ -127,6 +131,7 @@ def fill_gaps(
     summary = Summary.of(None, quantiles, above, what(None, include_noise))
     summary.refuse_taken(field.coords, [name], "field")
     for dim in dims:
+        _warn_of_places(field, dim)
         _check_even(field, dim)
     net = _network(model)
     warn_of_noise(net.likelihood, include_noise)
@@ -253,12 +258,12 @@ def _not_of_time(field):
     return tuple(dim for dim in field.dims if not _of_time(field, dim))
 
 
-def _warn_of_other_dims(field):
+def _warn_of_other_dims(field, name):
     """Warns where nothing says which dimensions are those of a picture."""
     others = _not_of_time(field)
     if len(others) > 2 and not _map_dims(field):
         warn(
-            f"The names do not say which dimensions of {field.name!r} are those of a picture: {others[-2]!r} and "
+            f"The names do not say which dimensions of {name!r} are those of a picture: {others[-2]!r} and "
             f"{others[-1]!r} are taken, the last of {', '.join(map(repr, others))}. Choose others by `dims`."
         )
 
@@ -349,20 +354,46 @@ def _warn_of_infinity(picture):
         )
 
 
+def _warn_of_places(field, dim):
+    """Warns of a side of a picture along which there are names, or places in any order: they are taken to be in
+    order."""
+    if field.sizes[dim] < 3:
+        return
+    named = dim in field.coords and field[dim].dtype.kind not in "iufmM" and not are_dates(field[dim].to_numpy())
+    beside = [
+        name for name in field.coords if name != dim and field[name].dims == (dim,) and _in_any_order(field[name])
+    ]
+    if named:
+        what = f"The coordinates `{dim}` are names, such as {field[dim].to_numpy().tolist()[0]!r}"
+        remedy = "leave names away to fill as they are (`field.drop_vars`)"
+    elif {word.removesuffix("s") for word in re.findall("[a-z]+", str(dim).lower())} & {*OF_PLACES}:
+        what = f"The dimension `{dim}` has the name of places in any order"
+        remedy = "rename it to fill as they are (`field.rename`)"
+    elif len(beside) > 1 and not _of_time(field, dim):
+        what = f"The dimension `{dim}` has coordinates in any order, {' and '.join(map(repr, beside))}"
+        remedy = "leave these away to fill as they are (`field.drop_vars`)"
+    else:
+        return
+    warn(
+        f"{what}: what is next to each other is taken to be alike, and steps to be even. Of stations or sensors in any "
+        f"order use npax.interpolate, with their places as coordinates; {remedy}."
+    )
+
+
+def _in_any_order(coordinate):
+    """Whether it is of numbers that neither rise nor fall all along, as on a way."""
+    steps = np.diff(coordinate.to_numpy().astype(float)) if coordinate.dtype.kind in "iuf" else np.zeros(1)
+    return bool(steps.min() < 0 < steps.max())
+
+
 def _check_even(field, dim):
-    """**Raises** for coordinates that are numbers or dates, and not evenly spaced; **warns** of others, such as names,
-    which are taken to be in order."""
+    """**Raises** for coordinates that are numbers or dates, and not evenly spaced."""
     if dim not in field.coords or field[dim].size < 3:
         return
     at = field[dim].to_numpy()
     if at.dtype.kind == "O" and are_dates(at):  # of other calendars
         at = np.array([(date - at[0]) / timedelta(microseconds=1) for date in at]).astype("m8[us]")
-    if at.dtype.kind not in "iufmM":
-        warn(
-            f"The coordinates `{dim}` are names, such as {at.tolist()[0]!r}: what is next to each other is taken to be "
-            "alike, and steps to be even. Of stations or sensors in any order use npax.interpolate, with their places "
-            "as coordinates; leave names away to fill as they are (`field.drop_vars`)."
-        )
+    if at.dtype.kind not in "iufmM":  # names
         return
     steps, even = _steps(at)
     if not even:

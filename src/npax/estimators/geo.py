@@ -11,12 +11,15 @@ import numpy as np
 from ..arguments import true_or_false
 from ..counts import AbstractCounts
 from ..files import is_remote
+from ..likelihoods import of_real_numbers
 from ..training import AbstractGaps
 from .by_name import ByName, Names, link_of, of_levels
 from .degrees import OF_SPHERE
 from .likelihood import warn_of_noise, warn_of_shape
 from .moments import complete, lazy_moments, moments_at
+from .pile import warn_of_a_pile
 from .summary import Summary, what
+from .table import of_one_coordinate, of_series
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +30,7 @@ LOOKED_AT = 2**12
 
 
 def interpolate(
-    observations: pd.DataFrame | xr.Dataset | xr.DataArray,
+    observations: pd.DataFrame | pd.Series | xr.Dataset | xr.DataArray,
     target: Any,
     x: Hashable | Sequence[Hashable] = ("lon", "lat"),
     y: Hashable | Sequence[Hashable] | None = None,
@@ -59,7 +62,8 @@ def interpolate(
     - `observations`: a DataFrame, or a Dataset or DataArray (points along a dimension, or a grid whose gaps are NaN,
       their coordinates too in swaths); what is lazy in them is computed. Values along a dimension that none of `x` has
       (times) are repeated observations of the same places, with a warning. So are rows of a table at the same places,
-      with one where there are 5 at each or more.
+      with one where there are 5 at each or more. A Series is a table of its values and the levels of its index, which
+      must have names; as `target`, where `x` is one name, a Series or an index holds the places themselves.
     - `target`: where to predict. A DataFrame of points; a Dataset or DataArray whose coordinates or variables
       include `x` (regular, curvilinear or points; predictions are NaN where a coordinate is, and a DataFrame may have
       none that is); or the coordinates alone, as a mapping from name to values.
@@ -111,7 +115,8 @@ def interpolate(
     **Warns** with `npax.estimators.PlanarDegrees` where longitudes and latitudes are taken for a plane and the sphere
     would make a difference, and with `npax.estimators.Extrapolation` where targets lie so far outside the observations
     that intervals there are too narrow (counted among 4,096 places of a larger grid, and not at all where the
-    coordinates themselves are lazy); and of coordinates and covariates whose attributes `units` are metres on one side,
+    coordinates themselves are lazy); of many values that are the least of them, such as no rain, where `above` or
+    `quantiles` are asked for; and of coordinates and covariates whose attributes `units` are metres on one side,
     say, and kilometres on the other.
 
     **Raises:** `ValueError` for names that are not there, `quantiles` that are no probabilities, columns of several
@@ -120,7 +125,9 @@ def interpolate(
     names; `FileExistsError` where `store` holds anything else than this very prediction.
     """
     true_or_false(include_noise=include_noise)
+    observations, y = of_series(observations, y)
     names = Names.of(observations, x, y, covariates, error, exposure)
+    target = of_one_coordinate(target, names.x)
     ys = names.ys
     link = link_of(counts, lognormal)
     summary = Summary.of(link, quantiles, above, what(link, include_noise))
@@ -153,6 +160,9 @@ def interpolate(
         strategies.append(reg.strategy_)
         if summary.quantiles or summary.above:
             warn_of_shape(reg.model_.likelihood)
+            if link is None and of_real_numbers(reg.model_.likelihood):
+                for name, values in zip(part.names.ys, part.values.T, strict=True):
+                    warn_of_a_pile(values, name)
         if grid is None:
             out = _at_points(reg, out, given.wanted, part.names.ys, include_noise, summary)
             continue

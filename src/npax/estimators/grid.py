@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..arrow import dates_of_numpy
-from .dates import in_days, refuse_dates
+from .dates import in_days, reader_of_dates, refuse_dates
 from .missing import MARKS, refuse_undecoded
 
 if TYPE_CHECKING:
@@ -79,9 +79,13 @@ class Grid(NamedTuple):
             frame = dataset.drop_vars([name for name in others if name not in kept]).set_coords(kept)
             frame.attrs = {k: v for k, v in dataset.attrs.items() if not str(k).startswith(OWN)}
         else:
+            remedy = (
+                f" Pass `{{{x[0]!r}: values}}`." if len(x) == 1 else " Pass a table of points, or coordinates by name."
+            )
+            remedy = " Pass `target.to_pandas()`." if hasattr(target, "to_pandas") else remedy
             raise TypeError(
                 "`target` must be a pandas DataFrame, an xarray Dataset or DataArray, or a mapping from coordinate "
-                f"names to values; got {type(target).__name__}."
+                f"names to values; got {type(target).__name__}.{remedy}"
             )
         require(frame.variables, x, "target")
         frame = _without_dangling(frame)
@@ -92,7 +96,9 @@ class Grid(NamedTuple):
         refuse_dates(zip(x, in_memory, strict=True), "`target`")
         for name, axis in zip(x, axes, strict=True):
             if axis.dtype.kind in "STUc":
-                raise ValueError(f"The coordinate {name!r} of `target` must hold numbers, got {axis.dtype}.")
+                reader = reader_of_dates(axis[:0] if axis.chunks else axis)
+                remedy = f" Read dates by {reader}." if reader else ""
+                raise ValueError(f"The coordinate {name!r} of `target` must hold numbers, got {axis.dtype}.{remedy}")
             refuse_undecoded(axis, name, "`target`")
         sizes = {d: frame.sizes[d] for d in dims if any(d in axis.dims for axis in axes)}
         lazy = any(d in chunks for d in sizes)

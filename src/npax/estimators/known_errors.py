@@ -19,6 +19,8 @@ SOME, TOO_LITTLE = 10, 0.1
 """Values with errors from which on these are compared with what varies; and the share of the squares that they say, at
 least. By chance there is less in one of 4,000 tables of so few."""
 
+UNKNOWN = "Where an error is not known leave the row out, or give 0, which says that no noise is known."
+
 
 def like(y: np.ndarray, error: Any) -> np.ndarray:
     """Known errors in the shape of `y`. **Raises** `ValueError` for another, and for what is no standard deviation
@@ -35,7 +37,7 @@ def like(y: np.ndarray, error: Any) -> np.ndarray:
         row = int(np.argmax(wrong.reshape(len(y), -1).any(axis=1)))
         raise ValueError(
             "`error` must hold standard deviations, finite and not negative, zero where no noise is known; got "
-            f"{error[row]} in row {row}."
+            f"{error[row]} in row {row}. {UNKNOWN}"
         )
     return error
 
@@ -57,7 +59,7 @@ def refuse_no_errors(errors: np.ndarray, values: np.ndarray, names: Sequence[Has
                 f"{name!r} of `observations` must hold standard errors, finite, not negative, zero where none is known"
             )
             at = f"got {column[wrong[0]]:g} in row {rows[wrong].tolist()[0]!r}, the first of {len(wrong):,} such."
-            raise ValueError(f"{rule}; {at}")
+            raise ValueError(f"{rule}; {at} {UNKNOWN}")
 
 
 def warn_of_large_errors(y: np.ndarray, error: np.ndarray) -> None:

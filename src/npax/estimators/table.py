@@ -37,12 +37,45 @@ def as_table(observations, x, ys, errors=(), *, summed=False):
     return dataset.to_dataframe().reset_index(), attributes
 
 
+def of_series(observations, y):
+    """A Series whose index has names as a table of these and its values, and what to call them, `y` if they have no
+    name; anything else as it is."""
+    if not _is_series(observations) or None in observations.index.names:
+        return observations, y
+    name = observations.name
+    if name is None:
+        name = "y" if y is None else y
+    return observations.to_frame(name).reset_index(), name if y is None else y
+
+
+def of_one_coordinate(target, x):
+    """A Series or an index of pandas as a table where `x` is one name; anything else as it is. **Raises** `ValueError`
+    for one of another name."""
+    is_index = hasattr(target, "get_indexer") and target.nlevels == 1
+    if len(x) != 1 or not (is_index or _is_series(target)):
+        return target
+    if target.name not in (None, x[0]):
+        raise ValueError(
+            f"`target` is a {type(target).__name__} and must be named {x[0]!r} as `x` is, or have no name; got "
+            f"{target.name!r}. Pass `target.rename({x[0]!r})`, or a mapping, `{{{x[0]!r}: values}}`."
+        )
+    table = target.to_frame(name=x[0])
+    return table.rename_axis(x[0])[[]] if is_index else table
+
+
+def _is_series(given):
+    """Whether it is one of pandas, in memory."""
+    return hasattr(given, "iloc") and not hasattr(given, "columns") and not hasattr(given, "compute")
+
+
 def refuse_other_kinds(observations):
     """**Raises** `TypeError` for what is neither a table nor an array or dataset of xarray."""
     tree = hasattr(observations, "children") and hasattr(observations, "to_dataset")
     if tree or not (hasattr(observations, "to_dataset") or hasattr(observations, "data_vars")):
         kind = type(observations)
         remedy = " Pass `observations.to_pandas()`." if hasattr(observations, "to_pandas") else ""
+        if _is_series(observations):
+            remedy = " Pass `observations.reset_index()`; or name its index as its coordinates, `.rename_axis(...)`."
         remedy = " Pass the dataset of a node, `tree[path].to_dataset()`." if tree else remedy
         raise TypeError(
             "`observations` must be a pandas DataFrame, an xarray Dataset or an xarray DataArray; "

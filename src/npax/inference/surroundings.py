@@ -9,7 +9,10 @@ from .frames import half_range, mapped
 BEYOND = 0.5
 """How far outside the box predictions still hold what they promise, as a share of its half-width."""
 SAME = 1e-6
-"""Of the one value of a coordinate that is constant: no farther away, as after rounding to float32, is the same."""
+"""Of the one value of a coordinate that is constant, on the sphere of its radius: no farther away, as after rounding to
+float32, is the same."""
+ROUNDED = 4 * np.finfo(float).eps
+"""The same of coordinates that vary: what differs by no more may be rounded otherwise."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +39,11 @@ class Surroundings:
         half = half_range(low, high)
         if east_north_up is not None:
             half[:2] = half[:2].max() if half[:2].max() > 1e-12 else 0.0
-        none = SAME * np.maximum(np.abs(low), np.finfo(float).tiny) if closed or np.any(half > 0) else np.inf
-        margin = np.where(half > 0, BEYOND * half, none)
+        far = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(float).tiny)
+        if east_north_up is not None:
+            far[:2] = 1.0  # near the middle of the map directions are rounded as the sphere is
+        none = SAME * far if closed or np.any(half > 0) else np.inf
+        margin = np.where(half > 0, np.maximum(BEYOND * half, ROUNDED * far), none)
         return cls(low - margin, high + margin, east_north_up)
 
     def miss(self, positions: np.ndarray) -> np.ndarray:
