@@ -193,11 +193,10 @@ def _kept(sides, some, y, known):
     while some:
         codes = [sides.code(side) for side in some]
         variance = np.ones(y.shape[1])
-        for _ in range(WEIGHED if known.any() else 1):
-            weight = variance / (variance + known)
-            levels, left = _least_squares(codes, y, weight)
-            freedom = len(y) - sum(map(len, levels))
-            variance = np.sum(weight * np.square(left), axis=0) / max(freedom, 1) + LEAST
+        for _ in range(WEIGHED if known.any() else 0):
+            _, variance = _least_squares(codes, y, variance / (variance + known))
+        weight = variance / (variance + known)
+        levels, variance = _least_squares(codes, y, weight)
         shares = [len(level) / len(y) * variance for level in levels]
         of_levels = [np.var(level[code], axis=0) - s for level, code, s in zip(levels, codes, shares, strict=True)]
         large = [np.all(of > LARGER * variance) for of in of_levels]
@@ -213,7 +212,8 @@ def _kept(sides, some, y, known):
 
 
 def _least_squares(codes, y, weight):
-    """Levels `[m dy]` of groups of rows, in turns, and what they leave. The first ones have the mean of all."""
+    """Levels `[m dy]` of groups of rows, in turns, the first ones with the mean of all; and the variance `[dy]` of what
+    they leave, of an observation that counts fully."""
     middle = np.sum(weight * y, axis=0) / weight.sum(axis=0)
     left = y - middle
     levels = [np.zeros((code.max() + 1, y.shape[1])) for code in codes]
@@ -228,7 +228,8 @@ def _least_squares(codes, y, weight):
         if moved < SETTLED or len(codes) == 1:
             break
     levels[0] += middle
-    return levels, left
+    freedom = max(len(y) - sum(map(len, levels)), 1)
+    return levels, np.sum(weight * np.square(left), axis=0) / freedom + LEAST
 
 
 def _sums(code, a, number):
