@@ -2,6 +2,8 @@
 
 import pickle
 
+import equinox as eqx
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,6 +122,11 @@ def test_an_update_is_a_fit_on_all_and_what_is_sent_elsewhere_answers_alike(make
     if reg.strategy_ == "tiled":
         part = reg._predictor().part(wanted[PLACE].to_numpy())
         assert np.allclose(part(wanted[PLACE].to_numpy()).mean[:, 0], expected[0], rtol=1e-5, atol=1e-5)
+        weights = sum(a.nbytes for a in jax.tree.leaves(eqx.filter(reg.model_, eqx.is_array)))
+        alone = pickle.dumps(part.of(None))
+        assert len(alone) < len(pickle.dumps(part)) - weights, "the network is not sent along"
+        found = pickle.loads(alone).of(reg._network)(wanted[PLACE].to_numpy())
+        assert np.allclose(found.mean[:, 0], expected[0], rtol=1e-5, atol=1e-5)
 
 
 def test_levels_beside_covariates_and_errors_and_logarithms(make, wells, rng):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from npax.inference import Exact, LatLon, LevelsEverywhere, Planar, levels_of
+from npax.inference import Exact, LatLon, Levels, LevelsEverywhere, Planar, levels_of
 
 
 def network(rng, stations=12, times=20, missing=0.3):
@@ -47,9 +47,11 @@ def test_levels_of_both_kinds_are_told_from_each_other(rng):
     cases = {(): noise, ((0, 1),): of_stations + noise, ((2,),): of_times + noise}
     cases[(0, 1), (2,)] = of_stations + of_times + noise
     for expected, y in cases.items():
-        found, rest = levels_of(Planar(), x, y[:, None])
-        assert columns(found) == [*expected]
-        assert np.std(rest) == pytest.approx(1.0, rel=0.2)
+        for error in (None, 0.1, 1.0):  # the last is all that varies beside levels
+            known = None if error is None else np.full((len(x), 1), error)
+            found, rest = levels_of(Planar(), x, y[:, None], known)
+            assert columns(found) == [*expected]
+            assert np.std(rest) == pytest.approx(1.0, rel=0.2)
 
 
 def test_stations_and_seasons_that_were_seen_unevenly_are_told_apart(rng):
@@ -66,6 +68,29 @@ def test_stations_and_seasons_that_were_seen_unevenly_are_told_apart(rng):
     assert np.std(error) < 1.0
     means = np.array([y[station == s].mean() for s in station[order]])
     assert np.std(means - level[station[order]]) > 5.0
+
+
+def test_of_a_table_that_falls_apart_one_side_has_levels(rng):
+    """Some stations at some times, others at others: nothing compares the ones with the others."""
+    x, station, time = network(rng, stations=24, times=48, missing=0.0)
+    y = 20 * rng.normal(size=24)[station] + np.where(time < 24, 0.0, 30.0) + rng.normal(size=len(x))
+    y += 10 * rng.normal(size=48)[time]
+    assert columns(levels_of(Planar(), x, y[:, None])[0]) == [(0, 1), (2,)]
+    seen = (station < 12) == (time < 24)
+    assert columns(levels_of(Planar(), x[seen], y[seen, None])[0]) in ([(0, 1)], [(2,)])
+    linked = seen | ((station == 3) & (time > 40))
+    assert columns(levels_of(Planar(), x[linked], y[linked, None])[0]) == [(0, 1), (2,)]
+
+
+def test_longitudes_may_wrap_anywhere(rng):
+    lon, (station, time) = np.linspace(-0.3, 17.3, 12), (a.ravel() for a in np.indices((12, 8)))
+    x = np.column_stack([lon[station], np.zeros(96), time])
+    y = (10 * rng.normal(size=12)[station] + rng.normal(size=96))[:, None]
+    (expected,), rest = levels_of(LatLon(), x, y)
+    wrapped = x + np.where(time % 2, 360.0, 0.0)[:, None] * [1, 0, 0]
+    (found,), left = levels_of(LatLon(), wrapped, y)
+    assert len(found.places) == 12 and np.allclose(np.sort(found.values[:, 0]), np.sort(expected.values[:, 0]))
+    assert np.allclose(left, rest)
 
 
 def test_units_origins_and_the_order_of_rows_do_not_matter(rng):
@@ -104,7 +129,9 @@ def test_columns_of_one_unit_are_not_cut(rng):
     y = (100 * np.sin(a) + rng.normal(size=600))[:, None]
     grid = np.column_stack([a, b])
     assert columns(levels_of(Planar(), grid, y)[0]) == [(0,)]
-    assert not levels_of(Planar(), np.column_stack([np.searchsorted(uneven, a) / 7, b]), y)[0]  # a picture
+    even = np.column_stack([np.searchsorted(uneven, a) / 7, b])
+    for picture in (even, np.column_stack([even, np.ones(600)])):
+        assert not levels_of(Planar(), picture, y)[0]
     assert not levels_of(Planar(isotropic=True), grid, y)[0]
     assert not levels_of(LatLon(), grid, y)[0]
     with_time = np.column_stack([np.tile(grid, (6, 1)), np.repeat(np.arange(6.0), 600)])
@@ -154,3 +181,23 @@ def test_places_that_were_seen_have_their_levels_and_others_those_of_the_map(eve
     assert np.allclose(found.mean, expected.mean) and np.allclose(found.std(False), expected.std(True))
     both = everywhere(np.concatenate([new, np.column_stack([known.places, np.zeros(9)])]))
     assert np.allclose(both.mean, np.concatenate([expected.mean, known.values]))
+
+
+def test_hours_of_many_years_are_each_by_themselves(gp):
+    """What lies between two is another, however long the series; and what is infinitely far is nowhere near."""
+    hours = np.concatenate([np.arange(72.0), 24 * 365 * 30 + np.arange(72.0)])[:, None] / 24
+    of_day = Levels((1,), hours, np.sin(2 * np.pi * hours), np.full(hours.shape, 0.1))
+    everywhere = LevelsEverywhere(of_day, Planar(), Exact(gp, hours, of_day.values))
+    rows = lambda times: np.column_stack([np.zeros(len(times)), times])  # noqa: E731
+    assert everywhere.different(rows(hours)).known.all()
+    assert not everywhere.different(rows(hours + 0.5 / 24)).known.any()
+    assert not everywhere.different(rows(np.array([[1e308], [-1e308]]))).known.any()
+
+
+def test_a_level_of_which_next_to_nothing_is_known_is_that_of_the_map(everywhere):
+    known = everywhere.levels
+    bad = known._replace(unsure=np.where(np.arange(9)[:, None] == 4, 1e3, known.unsure))
+    other = LevelsEverywhere(bad, LatLon(), everywhere.map)
+    found = other.different(np.column_stack([known.places, np.zeros(9)]))
+    assert np.count_nonzero(~found.known) == 1
+    assert other(np.column_stack([known.places[4:5], [0.0]])).std().item() < 100

@@ -104,11 +104,13 @@ class Seen(NamedTuple):
         field = kind(model, self.x, self.y, self.system, error=self.error, noise=self.noise, **options)
         if not (columns.covariates or self.levels):
             return field
-        return WithDrift(field, self.drift, columns, [self._everywhere(model, levels) for levels in self.levels])
+        return WithDrift(field, self.drift, columns, [self._everywhere(kind, model, of) for of in self.levels])
 
-    def _everywhere(self, model, levels):
+    def _everywhere(self, kind, model, levels):
         coordinates = self.system.only(levels.columns)
         few = len(levels.places) <= EXACT_UP_TO and coordinates.in_one_view(coordinates.positions(levels.places))
         error = levels.unsure if hears_errors(model) else None
-        known = (Exact if few else Tiled)(model, levels.places, levels.values, coordinates, error=error)
+        known = (Exact if few or kind is Exact else Tiled)(
+            model, levels.places, levels.values, coordinates, error=error
+        )
         return LevelsEverywhere(levels, coordinates, known)

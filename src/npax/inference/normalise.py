@@ -45,6 +45,10 @@ class AbstractCoordinates(abc.ABC):
         """The columns of `x [n d]` in groups, those together that make a place only together."""
 
     @abc.abstractmethod
+    def unwrapped(self, x: np.ndarray) -> np.ndarray:
+        """`x [n d]` with one number for each place: of longitudes those from 0 to 360."""
+
+    @abc.abstractmethod
     def only(self, columns: tuple[int, ...]) -> "AbstractCoordinates":
         """The coordinates of such groups alone."""
 
@@ -110,6 +114,9 @@ class Planar(AbstractCoordinates):
     def parts(self, d):
         return [tuple(range(d))] if self.isotropic else [(i,) for i in range(d)]
 
+    def unwrapped(self, x):
+        return x
+
     def only(self, columns):
         return dataclasses.replace(self, units=None)
 
@@ -170,6 +177,9 @@ class Unscaled(AbstractCoordinates):
 
     def parts(self, d):
         return self.of.parts(d)
+
+    def unwrapped(self, x):
+        return self.of.unwrapped(x)
 
     def only(self, columns):
         return Unscaled(self.of.only(columns))
@@ -232,6 +242,9 @@ class LatLon(AbstractCoordinates):
 
     def parts(self, d):
         return [(0, 1), *((i,) for i in range(2, d))]
+
+    def unwrapped(self, x):
+        return np.column_stack([np.round(x[:, 0] % 360.0, 9) % 360.0, x[:, 1:]])
 
     def only(self, columns):
         return LatLon() if 0 in columns else Planar()

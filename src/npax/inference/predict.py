@@ -1,5 +1,6 @@
 """Exact prediction: one context, any number of targets, bounded memory, few compilations."""
 
+import copy
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
@@ -165,6 +166,12 @@ class Exact:
                 known = model, [condition(model, context) for context in self.contexts]
                 self._kept[mesh] = known if mesh.size == 1 else everywhere(known, mesh)
             return self._kept[mesh]
+
+    def of(self, model: Any) -> "Exact":
+        """The same with another model."""
+        other = copy.copy(self)
+        other.model, other._kept = model, {}
+        return other
 
     def __getstate__(self):
         return {**self.__dict__, "_lock": None, "_kept": {}}  # cheap to compute again, large to send

@@ -56,7 +56,7 @@ class WithDrift:
     def of(self, model: Any) -> "WithDrift":
         """The same with another model (`Tiled.of`)."""
         assert isinstance(self.field, Tiled)
-        return WithDrift(self.field.of(model), self.drift, self.columns, self.levels)
+        return WithDrift(self.field.of(model), self.drift, self.columns, [levels.of(model) for levels in self.levels])
 
     @property
     def in_tiles(self) -> bool:
