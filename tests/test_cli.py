@@ -100,6 +100,26 @@ def test_help_comes_before_the_seconds_that_jax_takes():
     assert told.split() == ["False", "True"]
 
 
+def test_mistakes_are_told_before_them_too(tmp_path):
+    code = "import sys, npax.cli; npax.cli.app(sys.argv[1:], standalone_mode=False)"
+    heavy = [
+        "predict",
+        tmp_path / "none.csv",
+        "--x",
+        "a",
+        "b",
+        "--y",
+        "c",
+        "--resolution",
+        "1",
+        "-o",
+        tmp_path / "o.nc",
+    ]
+    program = f"import atexit, sys; atexit.register(lambda: print('jax' in sys.modules)); {code}"
+    run = subprocess.run([sys.executable, "-c", program, *map(str, heavy)], capture_output=True, text=True)
+    assert "There is no file" in run.stderr and run.stdout.strip() == "False"
+
+
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 def test_columns_that_a_file_cannot_hold_are_refused_before_the_work(suffix, observations, tmp_path):
     when = pd.date_range("2020-01-01", periods=3, tz="Europe/Paris")

@@ -241,7 +241,7 @@ def test_many_regions_are_asked_for_in_batches(stations, monkeypatch, rng):
     together = average(stations, rows, by="county")
     for name, size in {"TOGETHER": 4, "LARGEST": 50}.items():
         with monkeypatch.context() as patch:
-            patch.setattr(sys.modules["npax.estimators.average"], name, size)
+            patch.setattr(sys.modules["npax.estimators.averages"], name, size)
             apart = average(stations, rows, by="county")
         assert np.allclose(apart.temp_mean, together.temp_mean)
         assert np.allclose(apart.temp_std, together.temp_std, rtol=0.1)  # by places that stand for the batch

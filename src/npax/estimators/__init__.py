@@ -1,10 +1,5 @@
 """Estimators: what users of scikit-learn, pandas and xarray expect."""
 
-from .average import average as average
-from .counts import CountRegressor as CountRegressor
-from .degrees import PlanarDegrees as PlanarDegrees
-from .extrapolation import Extrapolation as Extrapolation
-from .fill import fill_gaps as fill_gaps
-from .geo import interpolate as interpolate
-from .lognormal import LogNormalRegressor as LogNormalRegressor
-from .sklearn import DroppedRows as DroppedRows, NeuralProcessRegressor as NeuralProcessRegressor
+from lazy_loader import attach_stub
+
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)
