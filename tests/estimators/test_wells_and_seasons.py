@@ -154,6 +154,16 @@ def test_without_levels_or_units_nothing_is_taken_off(small, wells):
         npax.NeuralProcessRegressor(small, levels="yes").fit(table[PLACE], table["level"])
 
 
+def test_where_nothing_comes_again_the_drift_is_not_fitted_twice(small, rng, monkeypatch):
+    monkeypatch.setattr("npax.estimators.levels.Drift", lambda *_: pytest.fail("is fitted once more"))
+    X = rng.uniform(size=(60, 4))
+    assert npax.NeuralProcessRegressor(small, covariates=[3]).fit(X, X[:, 3]).levels_ == [[]]
+    station, time = (a.ravel() for a in np.indices((6, 10)))  # the negative control
+    table = np.column_stack([X[station, :2], time, X[:, 3]])
+    with pytest.raises(pytest.fail.Exception, match="once more"):
+        npax.NeuralProcessRegressor(small, covariates=[3]).fit(table, X[:, 3])
+
+
 @pytest.mark.usefixtures("optimised")
 def test_a_season_that_all_stations_share_does_not_hide_what_they_differ_by(rng):
     """Held-out places tell that it is better taken off; of a smooth field, that nothing is."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..inference import Drift, levels_of
+from ..inference import Drift, come_again, levels_of
 from ..likelihoods import of_real_numbers
 from ..progress import Progress
 from .held_out import HeldOut, gain
@@ -18,11 +18,14 @@ def levels_help(estimator: Any, X: np.ndarray, y: np.ndarray, error: np.ndarray 
     held out, is clearly better predicted if these are taken off. Smooth fields on lattices have some, too, but what is
     left of them is rougher.
 
-    **Cost:** sorting the columns of `X [n d]`; where there are levels two fits, and up to 500 predictions by each.
+    **Cost:** sorting the columns of `X [n d]`; where places come again the drift; where there are levels two fits, and
+    up to 500 predictions by each.
     """
     if not (estimator.levels and estimator.normalize and of_real_numbers(estimator.model_.likelihood)):
         return False
     places, z = estimator._columns.split(X)
+    if not come_again(estimator._system, places):
+        return False
     for values, known in estimator._groups(y, error):
         rest = values - Drift(estimator._system, places, z, values, known)(z)
         if levels_of(estimator._system, places, rest, known)[0]:

@@ -10,7 +10,12 @@ from .drift import Drift as Drift
 from .fill import fill as fill
 from .frames import Frame as Frame
 from .joint import covariance as covariance, joint_samples as joint_samples
-from .levels import Levels as Levels, LevelsEverywhere as LevelsEverywhere, levels_of as levels_of
+from .levels import (
+    Levels as Levels,
+    LevelsEverywhere as LevelsEverywhere,
+    come_again as come_again,
+    levels_of as levels_of,
+)
 from .normalise import (
     AbstractCoordinates as AbstractCoordinates,
     LatLon as LatLon,

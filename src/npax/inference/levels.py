@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +93,12 @@ def levels_of(
     return best, y - sum(of.values[sides.code(of.columns)] for of in best)
 
 
+def come_again(coordinates: AbstractCoordinates, x: Float[np.ndarray, "n d"]) -> bool:
+    """Whether places, or times, come so often that values there may have levels, whatever they are."""
+    sides = _Sides.of(coordinates, x)
+    return len(x) >= FEWEST**2 and any(map(sides.repeated, chain.from_iterable(sides.pairs())))
+
+
 def _is_even(column):
     values = np.unique(column)
     steps = np.diff(values) / np.diff(values).min(initial=np.inf)
@@ -123,7 +129,11 @@ class Different(NamedTuple):
 
 class LevelsEverywhere:
     """Levels at any places: where these were seen those that are known, elsewhere what a `map` of them predicts, their
-    own chance deviations included."""
+    own chance deviations included. A place of which less is known than levels differ by is taken for one of those.
+
+    **Arguments:** `levels`; the `coordinates` of their columns; `map`: a predictor of `levels.values [m dy]` from
+    `levels.places [m k]`. **Cost:** that of the map at the different places among `x` that were never seen.
+    """
 
     def __init__(self, levels: Levels, coordinates: AbstractCoordinates, map: Exact | Tiled):
         self.levels, self.coordinates, self.map = levels, coordinates, map
