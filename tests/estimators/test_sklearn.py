@@ -448,8 +448,9 @@ def test_bad_observations(reg, X, y, message):
     ],
 )
 def test_bad_options(reg, options, X, message):
-    with pytest.raises(ValueError, match=message):
-        reg.set_params(**options).fit(np.array(X), np.zeros(1))
+    for n in (1, 100):
+        with pytest.raises(ValueError, match=message):
+            reg.set_params(**options).fit(np.repeat(X, n, axis=0), np.zeros(n))
 
 
 DAYS = np.datetime64("2020-01-01") + np.arange(3)

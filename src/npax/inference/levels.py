@@ -95,8 +95,10 @@ def levels_of(
 
 def come_again(coordinates: AbstractCoordinates, x: Float[np.ndarray, "n d"]) -> bool:
     """Whether places, or times, come so often that values there may have levels, whatever they are."""
+    if len(x) < FEWEST**2:
+        return False
     sides = _Sides.of(coordinates, x)
-    return len(x) >= FEWEST**2 and any(map(sides.repeated, chain.from_iterable(sides.pairs())))
+    return any(map(sides.repeated, chain.from_iterable(sides.pairs())))
 
 
 def _is_even(column):

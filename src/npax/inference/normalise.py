@@ -219,11 +219,7 @@ class LatLon(AbstractCoordinates):
     units: tuple[float, ...] | None = None
 
     def positions(self, x):
-        if x.shape[1] < 2:
-            raise ValueError(
-                '`coords="latlon"` takes longitude and latitude in degrees, and others after them (depth, time); got '
-                f"{x.shape[1]} column."
-            )
+        _refuse_fewer_than_two(x.shape[1])
         lon, lat = x[:, :2].T
         if x.shape[0] and np.abs(lat).max() > 90 + ROUNDED:
             worst = lat[np.abs(lat).argmax()]
@@ -241,6 +237,7 @@ class LatLon(AbstractCoordinates):
         return np.column_stack([np.degrees(lon), np.degrees(lat), positions[:, 3:]])
 
     def parts(self, d):
+        _refuse_fewer_than_two(d)
         return [(0, 1), *((i,) for i in range(2, d))]
 
     def unwrapped(self, x):
@@ -319,6 +316,14 @@ def _scale(half, units, otherwise):
         return filling(half, otherwise)
     widest = (half * units).max(axis=-1, keepdims=True, initial=0.0)
     return np.where(widest > 0, filling(widest) * units, otherwise)
+
+
+def _refuse_fewer_than_two(d):
+    if d < 2:
+        raise ValueError(
+            '`coords="latlon"` takes longitude and latitude in degrees, and others after them (depth, time); got '
+            f"{d} column."
+        )
 
 
 def _scale_on_sphere(half, n, units, otherwise: float | np.ndarray = 1.0):
