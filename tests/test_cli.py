@@ -245,14 +245,12 @@ def test_rows_that_end_with_a_comma_keep_their_columns(observations, weights, tm
     refused(result, "obs.csv' cannot be read as a table: its rows have more values than its first line has names")
 
 
-@pytest.mark.parametrize(("mark", "word"), [(";", "';'"), ("\t", "tabs"), (" ", "spaces"), ("   ", "spaces")])
-def test_other_marks_than_commas_are_named(mark, word, observations, weights, tmp_path):
-    observations.write_text(observations.read_text().replace(",", mark).replace(".", ","))
-    result = predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.nc")
-    refused(result, f"its columns are divided by {word}, and npax reads commas.")
-    if mark.strip():
-        observations.write_text(observations.read_text().replace("name", "depth, m"))
-        refused(predict(observations, weights, "--resolution", 1, "-o", tmp_path / "map.nc"), f"divided by {word}")
+def test_semicolons_and_decimal_commas_are_read(observations, weights, tmp_path):
+    expected = predict(observations, weights, "--at", observations, "-o", tmp_path / "expected.csv")
+    observations.write_text(observations.read_text().replace(",", ";").replace(".", ","))
+    result = predict(observations, weights, "--at", observations, "-o", tmp_path / "out.csv")
+    assert result.exit_code == expected.exit_code == 0, result.output
+    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,9 @@ def test_wrong_errors_change_nothing(error, words):
         opt.tell([0.5], 1.0, error=error)
     with pytest.raises(ValueError, match="not made for any"):
         Optimizer([(0, 1)], model=untrained.cnp(3)).tell([0.5], 1.0, error=0.1)
-    assert opt.result().nfev == 0
+    assert opt.result().nfev == 0 and not opt.result().success and opt.result().message == "No value was told yet."
+    opt.tell([0.5], np.nan)
+    assert opt.result().nfev == 1 and opt.result().message == "No evaluation had a finite value."
 
 
 def test_small_errors_are_scaled_by_the_slope_and_large_ones_by_what_they_span():

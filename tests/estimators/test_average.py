@@ -52,6 +52,8 @@ def test_a_table_gives_the_estimators_averages(stations, cells, reg):
     shares = pd.get_dummies(named.basin).T * named.area
     mean, std = reg.predict_average(named[["lon", "lat"]].to_numpy(), shares.to_numpy(float), return_std=True)
     assert np.allclose(found.temp_mean, mean) and np.allclose(found.temp_std, std)
+    series = stations.set_index(["lon", "lat"]).temp
+    assert average(series, rows, by="basin", weights="area", y=None).equals(found)
 
 
 def test_a_grid_gives_the_same_with_attributes(stations, cells):

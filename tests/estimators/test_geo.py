@@ -902,6 +902,8 @@ def test_what_is_no_table_has_a_remedy(table, tiny):
         interpolate(table, pa.Table.from_pandas(table), tiny)
     with pytest.raises(TypeError, match=r"got pandas.*Series. Pass `observations.reset_index\(\)`"):
         npax.average(table["temp"], table, ["lon", "lat"], "temp", model=tiny)
+    with pytest.raises(TypeError, match=r"got pandas.*Series. Pass `observations.reset_index\(\)`"):
+        npax.interpolate(table["temp"], table, ["lon", "lat"], "temp", model=tiny)
 
 
 class Frame:

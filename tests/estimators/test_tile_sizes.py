@@ -48,6 +48,8 @@ def told(monkeypatch):
 
         monkeypatch.setattr(npax.NeuralProcessRegressor, "_keep", keep)
         monkeypatch.setattr(npax.NeuralProcessRegressor, "_predictor", predictor)
+        take = lambda self, size: setattr(self, "tile_size_", size)  # noqa: E731
+        monkeypatch.setattr(npax.NeuralProcessRegressor, "_take_tiles", take)
         for check in ("_check_scale", "_warn_of_strays"):
             monkeypatch.setattr(npax.NeuralProcessRegressor, check, lambda self: None)
 

@@ -64,7 +64,7 @@ def minimize(
         raise TypeError(f"`callback` must be a function of the result so far, or None; got {callback!r}.")
     options = {"integrality": integrality, "n_init": n_init, "acquisition": acquisition, "model": model}
     optimizer = Optimizer(bounds, random_state=random_state, **options)
-    total, message, success = n_init + n_iter, "All evaluations were made.", True
+    total, message, success = n_init + n_iter, "", True
     try:
         with Progress("Evaluations", total, shown=progress) as bar:
             for _ in range(total):
@@ -81,8 +81,7 @@ def minimize(
         error.add_note("The evaluations made until then are in the attribute `result` of this exception.")
         raise
     result = optimizer.result(message, success)
-    if success and not len(result.func_vals):
-        result.message = "No evaluation had a finite value."
+    result.message = result.message or "All evaluations were made."
     result.x_model, result.fun_model = result.x, result.fun
     if len(result.func_vals) and (success or optimizer.used):  # whoever stopped it does not wait for a model to compile
         with contextlib.suppress(KeyboardInterrupt):

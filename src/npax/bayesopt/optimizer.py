@@ -197,6 +197,8 @@ class Optimizer:
         x, fun = np.full(len(self.box.low), np.nan), np.nan
         if len(func_vals):
             x, fun = x_iters[func_vals.argmin()], float(func_vals.min())
+        elif not message:
+            message = "No evaluation had a finite value." if self._told else "No value was told yet."
         return OptimizeResult(
             x=x,
             fun=fun,

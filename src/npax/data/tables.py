@@ -1,10 +1,12 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
 import csv
+import re
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +23,11 @@ ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """How a time of day with a zone ends."""
 NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 """What pandas infers of columns that are numbers, or become numbers."""
+LOOKED_AT = 1000
+"""Rows whose numbers say how decimals are written."""
+SPACES = r"\s+"
+DECIMALS = r"[+-]?\d*{}\d+(?:[eE][+-]?\d+)?"
+THOUSANDS = r"[+-]?[1-9]\d{0,2},\d{3}"
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
 
 
@@ -83,57 +90,73 @@ def read(
 
 def _read_csv(path, of_names, as_written):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
-    above, names, row = _first_lines(path)
-    _refuse_other_marks(names, row)
-    _refuse_twice([name.strip() for name in next(csv.reader([names]), [])])
-    if above and all(is_number(name) for name in names.split(",")):
+    above, names, rows = _first_lines(path)
+    marks = Marks.of(names, rows)
+    _refuse_twice([name.strip() for name in marks.cells(names)])
+    if above and all(map(is_number, marks.cells(names))):
         raise ValueError(f"below the comments its first line is '{names.strip()}': write the names there, without '#'.")
+    rules: dict[str, Any] = {"index_col": False, "skipinitialspace": True, **marks._asdict()}
     with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
         for _ in range(above):
             file.readline()
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            table = pd.read_csv(file, index_col=False, skipinitialspace=True).rename(columns=str.strip)
+            table = pd.read_csv(file, **rules).rename(columns=str.strip)
         except pd.errors.ParserWarning as warning:
             raise ValueError(
                 "its rows have more values than its first line has names. Name every column, that of row names too."
             ) from warning
     if chosen := [name for name in table if of_names(table[name])]:
-        texts = _texts(path, chosen, above)
+        texts = _texts(path, chosen, rules | {"skiprows": above})
         table = table.assign(**{name: as_written(table[name], texts[name]) for name in chosen})
     return table
 
 
-def _texts(path, names, above):
-    rules: dict[str, Any] = {"skiprows": above, "index_col": False, "skipinitialspace": True}
-    rules["usecols"] = lambda name: name.strip() in names
+def _texts(path, names, rules):
+    rules = rules | {"usecols": lambda name: name.strip() in names}
     texts = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **rules).rename(columns=str.strip)
     return texts.apply(lambda column: column.str.strip())
 
 
 def _first_lines(path):
-    """How many comments and empty lines stand above, the line of names, and the one below it."""
+    """How many comments and empty lines stand above, the line of names, and those below it."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         above, names = 0, file.readline()
         while names.startswith("#") or names.isspace():
             above, names = above + 1, file.readline()
-        return above, names, file.readline()
+        return above, names, list(islice(file, LOOKED_AT))
 
 
-def _refuse_other_marks(names, row):
-    commas = names.count(",")
-    spaced = commas == 0 and len(names.split()) == len(row.split()) > 1
-    for mark, word, divides in (
-        (";", "';'", names.count(";") > commas),
-        ("\t", "tabs", names.count("\t") > commas),
-        (r"\s+", "spaces", spaced),
-    ):
-        if divides:
+class Marks(NamedTuple):
+    """What divides the columns of a CSV, and what the decimals of its numbers begin with."""
+
+    sep: str
+    decimal: str
+
+    @classmethod
+    def of(cls, names: str, rows: Sequence[str]) -> "Marks":
+        """Commas and points; or semicolons, tabs or spaces, if these divide the line of names, and then the decimal
+        commas of the numbers in its first `rows`."""
+        commas = names.count(",")
+        spaced = commas == 0 and len(names.split()) == len("".join(rows[:1]).split()) > 1
+        divided = {";": names.count(";") > commas, "\t": names.count("\t") > commas, SPACES: spaced}
+        sep = next((mark for mark, divides in divided.items() if divides), ",")
+        if sep == ",":
+            return cls(sep, ".")
+        plain = cls(sep, ".")
+        cells = [cell.strip() for row in rows for cell in plain.cells(row)]
+        with_comma = [cell for cell in cells if re.fullmatch(DECIMALS.format(","), cell)]
+        if not with_comma or any(re.fullmatch(DECIMALS.format(r"\."), cell) for cell in cells):
+            return plain
+        if sep != ";" and all(re.fullmatch(THOUSANDS, cell) for cell in with_comma):
             raise ValueError(
-                f"its columns are divided by {word}, and npax reads commas. Write it anew: "
-                f"`pandas.read_csv(path, sep={mark!r}).to_csv(path, index=False)`, with `decimal=','` where numbers "
-                "have decimal commas."
+                f"'{with_comma[0]}' could be a decimal comma or one of thousands. Write it anew: "
+                f"`pandas.read_csv(path, sep={sep!r}, decimal=',').to_csv(path, index=False)`, or with `thousands=','`."
             )
+        return cls(sep, ",")
+
+    def cells(self, line: str) -> list[str]:
+        return line.split() if self.sep == SPACES else next(csv.reader([line], delimiter=self.sep), [])
 
 
 def _refuse_twice(names):

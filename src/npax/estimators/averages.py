@@ -13,7 +13,7 @@ from .by_name import ByName, Names, link_of, listed, numbers_of, of_levels, refu
 from .grid import flat, require, xarray
 from .missing import refuse_undecoded
 from .summary import Summary, what
-from .table import with_levels
+from .table import of_series, with_levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,7 +26,7 @@ LARGEST = 2**25
 
 
 def average(
-    observations: pd.DataFrame | xr.Dataset | xr.DataArray,
+    observations: pd.DataFrame | pd.Series | xr.Dataset | xr.DataArray,
     target: Any,
     x: Hashable | Sequence[Hashable] = ("lon", "lat"),
     y: Hashable | Sequence[Hashable] | None = None,
@@ -85,6 +85,7 @@ def average(
     region, or where no place is in any.
     """
     by = _names(by, "by")
+    observations, y = of_series(observations, y)
     names = Names.of(observations, x, y, covariates, error, exposure)
     link = link_of(counts, lognormal)
     summary = Summary.of(link, quantiles, above, f"the average of {what(link, False)}")

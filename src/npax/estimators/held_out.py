@@ -1,6 +1,7 @@
 """How well places that are held out are predicted from the others."""
 
 import warnings
+from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -29,9 +30,14 @@ class HeldOut:
     def losses(self, bar: Progress, **settings: Any) -> np.ndarray:
         """The negative logarithms of the normal likelihoods of what is held out, in one view, by the estimator with
         other `settings`."""
-        return np.concatenate([self._turn(turn, bar, settings) for turn in self.turns])
+        return self.losses_of_tiles([self.estimator.tile_size_], bar, **settings)[0]
 
-    def _turn(self, turn, bar, settings):
+    def losses_of_tiles(self, sizes: Sequence[int], bar: Progress, **settings: Any) -> list[np.ndarray]:
+        """The same for tiles of several sizes, which see the observations in the same way."""
+        turns = [self._turn(turn, sizes, bar, settings) for turn in self.turns]
+        return [np.concatenate(losses) for losses in zip(*turns, strict=True)]
+
+    def _turn(self, turn, sizes, bar, settings):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # `fit` warns of all observations
             seen, hidden = self.part != turn, np.flatnonzero(self.part == turn)
@@ -39,8 +45,12 @@ class HeldOut:
             vars(other).update(settings, views=None, progress=False)
             other._keep(self.X[seen], self.y[seen], None if error is None else error[seen])
             hidden = hidden[np.lexsort((*self.X[hidden].T,))][:: -(-len(hidden) // self.most)]
-            prediction = other._predictor()(self.X[hidden])
-        known = 0.0 if error is None else error[hidden].reshape(len(hidden), -1)
+            return [self._loss(other, size, hidden, bar) for size in sizes]
+
+    def _loss(self, other, size, hidden, bar):
+        other._take_tiles(size)
+        prediction = other._predictor()(self.X[hidden])
+        known = 0.0 if self.error is None else self.error[hidden].reshape(len(hidden), -1)
         values = self.y[hidden].reshape(len(hidden), -1)
         bar.advance(1)
         return -norm.logpdf(values, prediction.mean, np.hypot(prediction.std(), known)).sum(axis=1)

@@ -55,8 +55,14 @@ class Observed(NamedTuple):
         observed = cls(system, columns, each, max(d, 1), system.surroundings(positions), around)
         if not normalize:
             return observed._replace(normalize=False)
-        reaches, noises = zip(*(seen.reach_and_noise(size) for seen in each), strict=True)
-        return observed._replace(together=system.in_one_view(positions), reach=min(reaches), noise=max(noises))
+        return observed._replace(together=system.in_one_view(positions)).with_tiles(size)
+
+    def with_tiles(self, size: int) -> "Observed":
+        """The same if tiles have another size."""
+        if not self.normalize:
+            return self
+        reaches, noises = zip(*(seen.reach_and_noise(size) for seen in self.each), strict=True)
+        return self._replace(reach=min(reaches), noise=max(noises))
 
     @property
     def number(self) -> int:

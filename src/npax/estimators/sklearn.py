@@ -575,6 +575,11 @@ class NeuralProcessRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):
     def _system(self):
         return coordinates(self.coords_)
 
+    def _take_tiles(self, size: int):
+        """As if `fit` had taken tiles of this size."""
+        if size != self.tile_size_:
+            self.tile_size_, self._observed, self._predictors = size, self._observed.with_tiles(size), {}
+
     def _tell_noise(self, noise: Noise | None):
         """What is predicted has this noise, and not the one of what the network sees."""
         each = [seen._replace(noise=noise) for seen in self._observed.each]

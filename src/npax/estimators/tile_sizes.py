@@ -31,7 +31,7 @@ def best_tile_size(estimator, X: np.ndarray, y: np.ndarray, error: np.ndarray | 
     more varies in a tile than the network resolves, such as narrow features, or many cycles of a long series.
 
     The normal log-likelihood of what is held out decides, in one view: a fifth of the places, or several in turn, until
-    2,000 values are predicted. **Cost:** for each size as many fits as fifths, and these predictions: seconds.
+    2,000 values are predicted. **Cost:** as many fits as fifths, and for each size these predictions: seconds.
     """
     if len(X) < FEWEST or estimator.strategy == "exact":
         return USUAL
@@ -40,6 +40,6 @@ def best_tile_size(estimator, X: np.ndarray, y: np.ndarray, error: np.ndarray | 
         return USUAL
     sizes = [USUAL, *(size for size in SMALLER if size < len(X) * (1 - 1 / PARTS))]
     with Progress("Tiles", len(sizes) * len(held_out.turns), shown=estimator.progress) as bar:
-        usual, *others = (held_out.losses(bar, tile_size_=size) for size in sizes)
+        usual, *others = held_out.losses_of_tiles(sizes, bar)
     gains = {USUAL: 0.0} | {size: gain(usual, other) for size, other in zip(sizes[1:], others, strict=True)}
     return max(gains, key=lambda size: gains[size])

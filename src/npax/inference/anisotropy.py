@@ -32,6 +32,8 @@ AHEAD = -1.5, 0.0, 1.5
 """What is added to the logarithms of single coordinates where it may begin as well, and the noise there."""
 FAST = 3.5, 5.0
 """Logarithms of one that is far ahead, a long series beside a place, where it may begin too."""
+AT_ONCE = 16
+"""Blocks whose matrices are made together: as many as the caches hold."""
 NEVER = 20.0
 """Logarithm of the inverse length scale of noise."""
 CLEAN = 0.03
@@ -130,7 +132,7 @@ def matern12(squares: np.ndarray) -> Slopes:
     """The same of rougher functions, of which no derivative is continuous; the slope at zero, which is infinite, 0."""
     r = np.sqrt(squares)
     decay = np.exp(-r)
-    return decay, np.where(r > 0, decay / np.where(r > 0, 2 * r, 1.0), 0.0)
+    return decay, np.divide(decay, 2 * r, out=np.zeros_like(r), where=r > 0)
 
 
 def gaussian(squares: np.ndarray) -> Slopes:
@@ -299,24 +301,37 @@ def _loss(guess, apart, values, known, weight, kernel: Kernel = matern32):
 
     Squared distances, `apart [groups blocks m m]`, `values [blocks m dy]`, and the known variances of their noise, as
     these, beside which values have the variance 1: that of function and noise."""
-    speeds, noise = guess[:-1], np.exp(guess[-1])
-    weighted = np.exp(2 * speeds)[:, None, None, None] * apart
-    (k, slope), (m, dy) = kernel(weighted.sum(axis=0)), values.shape[1:]
+    speeds, dy = guess[:-1], values.shape[2]
+    varied = np.ptp(values, axis=1) > 1e-9 * np.ptp(values, axis=(0, 1))
     total, slopes = 0.0, np.zeros_like(guess)
-    for y, beside in zip(np.moveaxis(values, 2, 0), np.moveaxis(known, 2, 0), strict=True):
-        varied = np.ptp(y, axis=1) > 1e-9 * np.ptp(y)
-        y, matrix = y[varied], (k + (noise + NUGGET + (1 + noise) * beside)[..., None] * np.eye(m))[varied]
-        p, one = without_mean(matrix)
-        py = np.einsum("bij,bj->bi", p, y)
-        rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
-        total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
-        g = p - (m - 1) * py[:, :, None] * py[:, None] / rest[:, None, None]  # twice the slope in the matrix
-        slopes[:-1] -= np.einsum("bij,gbij->g", g * slope[varied], weighted[:, varied])
-        slopes[-1] += noise / 2 * np.sum(np.diagonal(g, axis1=1, axis2=2) * (1 + beside[varied]))
+    for first in range(0, len(values), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        of_some, slopes_of_some = _of_blocks(guess, apart[:, some], values[some], known[some], varied[some], kernel)
+        total, slopes = total + of_some, slopes + slopes_of_some
     prior, of_prior = _prior(speeds - speeds.mean())
     slopes = weight * slopes / dy
     slopes[:-1] += of_prior
     return weight * total / dy + prior, slopes
+
+
+def _of_blocks(guess, apart, values, known, varied, kernel):
+    """The sum over blocks and columns of values of the negative logarithm of the likelihood, and its gradient."""
+    factors, noise = np.exp(2 * guess[:-1]), np.exp(guess[-1])
+    (m, dy), total, slopes = values.shape[1:], 0.0, np.zeros_like(guess)
+    k, slope = kernel(np.einsum("g,gbij->bij", factors, apart))
+    for column in range(dy):
+        of = varied[:, column]
+        y, beside, matrix = values[of, :, column], known[of, :, column], k[of]
+        np.einsum("bii->bi", matrix)[...] += noise + NUGGET + (1 + noise) * beside
+        p, one = without_mean(matrix)
+        py = np.einsum("bij,bj->bi", p, y)
+        rest = np.maximum(np.sum(y * py, axis=1), 1e-12 * m)
+        total += np.sum((m - 1) * np.log(rest) + np.linalg.slogdet(matrix)[1] + np.log(one)) / 2
+        p -= outer(py * np.sqrt((m - 1) / rest)[:, None])  # now twice the slope in the matrix
+        slopes[-1] += noise / 2 * np.sum(np.einsum("bii->bi", p) * (1 + beside))
+        p *= slope[of]
+        slopes[:-1] -= factors * np.array([np.vdot(p, each[of]) for each in apart])
+    return total, slopes
 
 
 def without_mean(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -325,7 +340,13 @@ def without_mean(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     inverse = np.linalg.inv(matrix)
     of_one = inverse.sum(axis=2)
     one = of_one.sum(axis=1)
-    return inverse - of_one[:, :, None] * of_one[:, None] / one[:, None, None], one
+    inverse -= outer(of_one / np.sqrt(one)[:, None])
+    return inverse, one
+
+
+def outer(x: np.ndarray) -> np.ndarray:
+    """Products of the entries of each row `[blocks m]`: `[blocks m m]`."""
+    return x[:, :, None] * x[:, None]
 
 
 def _prior(apart):

@@ -8,7 +8,19 @@ from scipy.spatial import KDTree
 from scipy.special import softmax
 from scipy.stats import norm
 
-from .anisotropy import FOLLOWED, NUGGET, STARTS, Blocks, Kernel, gaussian, matern12, matern32, squares, without_mean
+from .anisotropy import (
+    FOLLOWED,
+    NUGGET,
+    STARTS,
+    Blocks,
+    Kernel,
+    gaussian,
+    matern12,
+    matern32,
+    outer,
+    squares,
+    without_mean,
+)
 from .normalise import AbstractCoordinates
 from .predict import Even
 from .standardise import MOST_ERROR, Standardiser
@@ -98,7 +110,7 @@ def _fastest(points):
 
 def _mean(guess, seen, kernel):
     """Of a normal distribution above zero, with the length scale and the variance of the function of a `guess`."""
-    p, py, _ = _residuals(guess, seen, kernel)
+    p, py, _ = _residuals(guess, seen, kernel(np.exp(2 * guess[0]) * seen.apart)[0])
     slope = (np.sum(np.square(py)) - np.sum(np.trace(p, axis1=1, axis2=2))) / 2
     information = np.sum(np.square(p)) / 2
     middle, std = np.exp(guess[1]) + slope / information, 1 / np.sqrt(seen.weight * information)
@@ -109,19 +121,20 @@ def loss(guess: np.ndarray, seen: Neighbours, kernel: Kernel) -> tuple[float, np
     """The negative logarithm of the likelihood, integrated over the mean of each block, up to a constant, and its
     gradient in the logarithms of the inverse length scale, and of the variances of noise and function."""
     speed, noise, variance = np.exp(guess)
-    p, py, logarithms = _residuals(guess, seen, kernel)
-    g = p - py[:, :, None] * py[:, None]  # twice the slope in the matrix
-    weighted = np.square(speed) * seen.apart
-    k, slope = kernel(weighted)
-    of_noise = noise * np.sum(np.diagonal(g, axis1=1, axis2=2))
-    slopes = np.array([-2 * variance * np.sum(g * slope * weighted), of_noise, variance * np.sum(g * k)])
+    k, slope = kernel(np.square(speed) * seen.apart)
+    p, py, logarithms = _residuals(guess, seen, k)
+    p -= outer(py)  # now twice the slope in the matrix
+    slope *= p
+    of_noise = noise * np.einsum("bii->", p)
+    slopes = np.array([-2 * variance * speed**2 * np.vdot(slope, seen.apart), of_noise, variance * np.vdot(p, k)])
     return seen.weight * (np.sum(seen.y * py) + logarithms) / 2, seen.weight * slopes / 2
 
 
-def _residuals(guess, seen, kernel):
-    """$P$ (`without_mean`) of the covariances, $P y$, and the logarithms of their determinants, of contrasts."""
-    speed, noise, variance = np.exp(guess)
-    k = variance * kernel(np.square(speed) * seen.apart)[0]
-    matrix = k + (noise + NUGGET + seen.known)[..., None] * np.eye(k.shape[-1])
+def _residuals(guess, seen, k):
+    """$P$ (`without_mean`) of the covariances, $P y$, and the logarithms of their determinants, of contrasts; `k`: the
+    correlations `[blocks m m]`."""
+    _, noise, variance = np.exp(guess)
+    matrix = variance * k
+    np.einsum("bii->bi", matrix)[...] += noise + NUGGET + seen.known
     p, one = without_mean(matrix)
     return p, np.einsum("bij,bj->bi", p, seen.y), np.sum(np.linalg.slogdet(matrix)[1] + np.log(one))
