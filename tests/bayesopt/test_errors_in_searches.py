@@ -64,7 +64,8 @@ def test_wrong_errors_change_nothing(error, words):
     with pytest.raises(ValueError, match="not made for any"):
         Optimizer([(0, 1)], model=untrained.cnp(3)).tell([0.5], 1.0, error=0.1)
     assert opt.result().nfev == 0 and not opt.result().success and opt.result().message == "No value was told yet."
-    opt.tell([0.5], np.nan)
+    with pytest.warns(FailedEvaluation):
+        opt.tell([0.5], np.nan)
     assert opt.result().nfev == 1 and opt.result().message == "No evaluation had a finite value."
 
 
