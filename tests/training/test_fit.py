@@ -36,6 +36,7 @@ from npax.training.checkpoint import checkpoints
 from npax.training.checks import check_drawn, check_precision
 from npax.training.fit import _contents
 from npax.training.optimizers import warmup_cosine, warmup_stable_decay
+from npax.training.program import _program
 from npax.training.resume import _code, _updates
 
 TOLD_APART = FunctionAndNoise(1)
@@ -62,6 +63,26 @@ def test_a_second_fit_alike_compiles_nothing():
     assert len(traced) == first > 0
     train(6, objective=objective)  # another schedule
     assert len(traced) > first
+
+
+def test_parts_of_any_length_are_of_one_program(tmp_path):
+    _program.clear_cache()
+    whole = train(5, checkpoint=tmp_path / "whole")
+    assert whole.losses.shape == (5,) and np.isfinite(whole.losses).all() and _program._cache_size() == 1
+    with pytest.raises(KeyboardInterrupt):
+        train(5, checkpoint=tmp_path / "stopped", callback=stop_at(4))
+    resumed = train(5, checkpoint=tmp_path / "stopped")
+    assert fingerprint(resumed.model) == fingerprint(whole.model) and _program._cache_size() == 1
+    assert np.array_equal(resumed.losses, whole.losses[4:])
+
+
+def stop_at(step):
+    def callback(done, losses):
+        assert len(losses) == 2
+        if done == step:
+            raise KeyboardInterrupt
+
+    return callback
 
 
 class Weighted(eqx.Module):

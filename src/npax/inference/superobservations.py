@@ -86,8 +86,8 @@ def superobservations(
     places, and 16: then they tell the noise, and the network hears of all of that.
 
     **Arguments:** `coordinates` that are `adapted`: near is what varies little; `hears`: whether the network hears of
-    errors, without which repeats stay as they are, and nothing is told of means. **Cost:** on a CPU core 1.4 s for
-    2,000 observations, 4 to 9 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
+    errors, without which repeats stay as they are, and nothing is told of means. **Cost:** on a CPU core 0.9 s for
+    2,000 observations, 4 to 11 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
     averaged depends on the noise of most; it is taken to be independent. Of 10 to 40 places whose means are as noisy as
     the function is strong intervals of this are too narrow: they hold 83 to 93 % (`benchmarks/repeats.py`).
     """

@@ -86,7 +86,7 @@ def fit(
 ) -> FitResult:
     """Trains a model on tasks drawn afresh at every step, on the devices.
 
-    `chunk` steps run as one `lax.scan`; between chunks the progress bar, checkpoints, evaluation and Ctrl-C have
+    `chunk` steps run as one loop of a program; between chunks the progress bar, checkpoints, evaluation and Ctrl-C have
     their turn. The tasks of a step depend on `key` and the number of the step alone, so a run that is killed and
     resumed ends with the same bytes as one that was not. A step whose loss, gradient or update is not finite is skipped
     and counted.
@@ -115,7 +115,7 @@ def fit(
     finds what it needs), then `fit` with the same arguments in each of them. The first alone reads and writes
     checkpoints and shows progress; `evaluate` runs in all, on a copy of their own, and all return the same.
 
-    **Cost:** some seconds of compilation (twice that where `chunk` does not divide the steps), then that of the steps;
+    **Cost:** some seconds of compilation, then that of the steps;
     memory: on CPUs, that of the gradient of one task, or of as many as have some thousand points, not of the batch. A
     second `fit` with the same sizes, `steps`, objective and optimiser compiles nothing: pass the same objects, not new
     lambdas (`muon`, `adamw` and `yogi` return the same one for the same arguments).
@@ -180,8 +180,9 @@ def fit(
                 end = min((done // part + 1) * part, steps)
                 which = plan[done // chunk]
                 settings = objective, optimizer, seeds, mesh, contents[which]
-                state, loss = run(Chunk(state, run_key, stages[which], end - done, *settings))
-                losses.append(np.asarray(loss))
+                number = np.asarray(end - done, np.int32)
+                state, loss = run(Chunk(state, run_key, stages[which], number, part, *settings))
+                losses.append(loss)
                 bar.advance(end - done, f"step {end:,} of {steps:,}, {_note(losses, state)}")
                 before, done = done, end
                 if callback is not None:

@@ -57,12 +57,14 @@ def _made(model, key):
 
 
 class Chunk(NamedTuple):
-    """All that some steps depend on, and thus what tells their program from others."""
+    """All that some steps depend on, and thus what tells their program from others: a `number` of them, of which it may
+    be any up to the `most`."""
 
     state: TrainState
     key: PRNGKeyArray
     stage: Stage
-    length: int
+    number: Int[np.ndarray, ""]
+    most: int
     objective: Callable
     optimizer: optax.GradientTransformation
     seeds: int
@@ -72,15 +74,15 @@ class Chunk(NamedTuple):
     hold."""
 
 
-def run(chunk: Chunk) -> tuple[TrainState, Array]:
-    """The new state and the losses, `[length]` or `[length seeds]`. A second chunk alike compiles nothing, whichever
+def run(chunk: Chunk) -> tuple[TrainState, np.ndarray]:
+    """The new state and the losses, `[number]` or `[number seeds]`. A second chunk alike compiles nothing, whichever
     `fit` it belongs to."""
     arrays, rest = eqx.partition(chunk, is_array)
     leaves, structure = jax.tree.flatten(rest)
     around = contextlib.nullcontext() if get_abstract_mesh().empty else jax.set_mesh(chunk.mesh)  # a user's own mesh
     with around:
         arrays, losses = _program(arrays, tuple(leaves), structure)
-    return eqx.combine(arrays, rest.state), losses
+    return eqx.combine(arrays, rest.state), np.asarray(losses)[: chunk.number]
 
 
 def is_array(leaf: Any) -> bool:
@@ -98,7 +100,8 @@ def _program(arrays, leaves, structure):
         def one(model, opt_state, key):
             return step(model, opt_state, chunk.stage, key, chunk.objective, chunk.optimizer, chunk.mesh)
 
-        def body(arrays, _):
+        def body(i, carry):
+            arrays, losses = carry
             state = eqx.combine(arrays, rest.state)
             step_key = jr.fold_in(chunk.key, state.step)
             if chunk.seeds == 1:
@@ -107,9 +110,10 @@ def _program(arrays, leaves, structure):
                 keys = jr.split(step_key, chunk.seeds)
                 model, opt_state, loss, bad = eqx.filter_vmap(one)(state.model, state.opt_state, keys)
             state = TrainState(model, opt_state, state.step + 1, state.skipped + bad.astype(jnp.int32))
-            return eqx.filter(state, eqx.is_array), loss
+            return eqx.filter(state, eqx.is_array), losses.at[i].set(loss.astype(losses.dtype))
 
-        return jax.lax.scan(body, arrays.state, length=chunk.length)
+        losses = jnp.zeros((chunk.most,) if chunk.seeds == 1 else (chunk.most, chunk.seeds))
+        return jax.lax.fori_loop(0, chunk.number, body, (arrays.state, losses))
 
     return jax.shard_map(on_device, mesh=rest.mesh, in_specs=P(), out_specs=P(), check_vma=False)(arrays)
 
