@@ -82,10 +82,10 @@ def relative_speeds(
     **Arguments:** `points [n d]`, of ranges of 4; `values [n dy]`, all of which have the same factors, and their known
     standard errors, if any; `turned`: what brings the points of all, or of blocks `[blocks m d]`, to the coordinates
     that are meant, where these are not the same everywhere (east and north, on a sphere). The order of the observations
-    does not matter. **Cost:** on a CPU core 15 to 40 ms for 40 observations, 0.06 to 0.1 s for 200, 0.3 s for 2,000, 0.4
-    to 0.5 s for any number from 5,000 on. **Pitfall:** of few observations of a field that is alike along all coordinates
-    the factors are a little off: 40 in space have 8.9 instead of 5.3 % more CRPS than the best, 40 on the globe 10.8
-    instead of 8.4 %.
+    does not matter. **Cost:** on a CPU core 15 to 40 ms for 40 observations, 0.06 to 0.1 s for 200, 0.3 s for 2,000,
+    0.4 to 0.5 s for any number from 5,000 on. **Pitfall:** of few observations of a field that is alike along all
+    coordinates the factors are a little off: 40 in space have 8.9 instead of 5.3 % more CRPS than the best, 40 on the
+    globe 10.8 instead of 8.4 %.
     """
     n, d = points.shape
     if n < FEWEST:
