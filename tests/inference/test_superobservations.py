@@ -13,7 +13,7 @@ from scipy.spatial.distance import cdist
 import npax
 from npax.inference import Exact, LatLon, Planar, Tiled, superobservations
 from npax.inference.anisotropy import Blocks, Fit, fitted, gaussian, matern12, matern32
-from npax.inference.groups import Groups, groups
+from npax.inference.groups import Groups, groups, halved
 from npax.inference.superobservations import FEWEST, how_many
 from npax.metrics import crps
 
@@ -36,7 +36,7 @@ def averaged(x, y, system=None):
 def test_groups_are_near_ones_of_about_the_same_number(n, d, number, seed, repeated):
     rng = np.random.default_rng(seed)
     points = rng.integers(0, 4, (n, d)).astype(float) if repeated else rng.normal(size=(n, d))
-    found = list(groups(points, number))
+    found = groups(points, number)
     assert np.array_equal(np.sort(np.concatenate(found)), np.arange(n))
     if repeated:  # what coincides stays together
         places = [{tuple(p) for p in points[rows]} for rows in found]
@@ -54,7 +54,7 @@ def test_groups_are_near_ones_of_about_the_same_number(n, d, number, seed, repea
 def test_groups_have_about_the_same_weight_and_what_has_it_alone_stays_alone(n, d, number, seed):
     rng = np.random.default_rng(seed)
     points, weight = rng.normal(size=(n, d)), np.exp(2 * rng.normal(size=n))
-    found = list(groups(points, number, weight))
+    found = groups(points, number, weight)
     assert np.array_equal(np.sort(np.concatenate(found)), np.arange(n))
     heard = np.minimum(weight, number)
     assert max(heard[rows].sum() for rows in found) <= 1.5 * number * (1 + 1e-9)
@@ -69,6 +69,31 @@ def test_means_by_weight_and_their_variances():
     assert np.allclose(seen.means(y)[:, 0], [(1 - 3) / 4, (1 + 10 + 6) / 4])
     assert np.allclose(seen.variances(variance)[:, 0], [(1 + 3) / 16, (0.5 + 2 + 1.5) / 16])
     assert np.allclose(Groups(rows, np.ones(5)).means(y)[:, 0], [0, 11 / 3])
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    n=st.integers(1, 200),
+    d=st.integers(1, 3),
+    number=st.sampled_from([1, 2, 3, 7, 16]),
+    weighted=st.booleans(),
+    repeated=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+def test_groups_are_boxes_halved_one_by_one(n, d, number, weighted, repeated, seed):
+    """Of weights whose sums are exact, for which ties are ties."""
+    rng = np.random.default_rng(seed)
+    points = np.round(3 * rng.normal(size=(n, d))) if repeated else rng.normal(size=(n, d))
+    weight = rng.choice([0.0, 0.25, 0.5, 1.0, 8.0], n) if weighted else np.ones(n)
+
+    def first(rows):
+        running = np.append(0.0, np.cumsum(np.minimum(weight[rows], number)))
+        parts = round(running[-1] / number)
+        half = running[-1] * (parts // 2) / max(parts, 1)
+        return round(np.interp(half, running, np.arange(len(running)))) if parts > 1 else 0
+
+    found, expected = groups(points, number, weight if weighted else None), list(halved(points, first))
+    assert len(found) == len(expected) and all(map(np.array_equal, found, expected))
 
 
 def test_along_a_line_groups_are_intervals(rng):

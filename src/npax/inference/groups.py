@@ -27,18 +27,55 @@ class Groups:
         return self.sums(np.square(self.weight) * each) / np.square(self.total)
 
 
-def groups(points: np.ndarray, number: int, weight: np.ndarray | None = None) -> Iterator[np.ndarray]:
+def groups(points: np.ndarray, number: int, weight: np.ndarray | None = None) -> list[np.ndarray]:
     """Indices of groups of near `points [n d]` that have the `weight [n]` of a `number` of ordinary ones, or nearly as
-    much: boxes, halved along their longest sides. What coincides stays together."""
-    weight = np.ones(len(points)) if weight is None else np.minimum(weight, number)
+    much: boxes, halved along their longest sides (`halved`), all of a size at a time. What coincides stays together.
 
-    def first(rows):
-        running = np.append(0.0, np.cumsum(weight[rows]))
-        parts = round(running[-1] / number)
-        half = running[-1] * (parts // 2) / max(parts, 1)
-        return round(np.interp(half, running, np.arange(len(running)))) if parts > 1 else 0
+    **Cost:** sorting `n` numbers as often as boxes are halved: 0.4 s for 200,000 points.
+    """
+    n = len(points)
+    weight = np.ones(n) if weight is None else np.minimum(weight, number)
+    heights = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in points.T], axis=1)
+    rows, starts = np.lexsort(points.T), np.zeros(1, int)
+    while True:
+        at, lengths = points[rows], np.diff(starts, append=n)
+        box = np.repeat(np.arange(len(starts)), lengths)
+        longest = np.argmax(np.maximum.reduceat(at, starts) - np.minimum.reduceat(at, starts), axis=1)
+        height = box * n + heights[rows, longest[box]]
+        order = np.argsort(height, kind="stable")
+        first = _first(np.cumsum(weight[rows[order]]), starts, lengths, number)
+        cut = _cuts(height[order], starts, lengths, first)
+        halved = cut > 0
+        if not halved.any():
+            return np.split(rows, starts[1:])
+        rows = np.where(halved[box], rows[order], rows)
+        starts = np.sort(np.append(starts, (starts + cut)[halved]))
 
-    return halved(points, first)
+
+def _first(running, starts, lengths, number):
+    """How many of the points of each box are to be in its first half; `running`: the sum of the weights of all points
+    until one of them."""
+    ends, before = running[starts + lengths - 1], np.append(0.0, running)[starts]
+    parts = _rounded((ends - before) / number)
+    half = before + (ends - before) * (parts // 2) / np.maximum(parts, 1)
+    whole = np.minimum(np.searchsorted(running, half, "right"), starts + lengths - 1)
+    last = np.append(0.0, running)[whole]
+    share = (half - last) / np.maximum(running[whole] - last, np.finfo(float).tiny)
+    return np.where(parts > 1, _rounded(whole - starts + share), 0).astype(int)
+
+
+def _rounded(a):
+    """To whole numbers; what is in the middle of two but for rounding errors as if it were there."""
+    return np.rint(np.round(a, 6))
+
+
+def _cuts(ascending, starts, lengths, near):
+    """Where different numbers meet in each box, as `near` as may be; 0 where all are the same, or `near` is 0."""
+    of = ascending[starts + np.minimum(near, lengths - 1)]
+    left, right = (np.searchsorted(ascending, of, side) - starts for side in ("left", "right"))
+    left, right = (np.where((cut > 0) & (cut < lengths), cut, 0) for cut in (left, right))
+    nearest = np.where((left > 0) & ((right == 0) | (near - left <= right - near)), left, right)
+    return np.where(near > 0, nearest, 0)
 
 
 def of_same(points: np.ndarray) -> list[np.ndarray]:

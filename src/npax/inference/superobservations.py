@@ -87,7 +87,7 @@ def superobservations(
 
     **Arguments:** `coordinates` that are `adapted`: near is what varies little; `hears`: whether the network hears of
     errors, without which repeats stay as they are, and nothing is told of means. **Cost:** on a CPU core 0.9 s for
-    2,000 observations, 4 to 11 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
+    2,000 observations, up to 4 s for 200,000, and then as their number; nothing below 500. **Pitfalls:** how many are
     averaged depends on the noise of most; it is taken to be independent. Of 10 to 40 places whose means are as noisy as
     the function is strong intervals of this are too narrow: they hold 83 to 93 % (`benchmarks/repeats.py`).
     """
@@ -103,7 +103,7 @@ def superobservations(
     weight = weights(known, likely)
     while more > 1:
         number *= more
-        seen = Groups(list(groups(points, number, weight)), weight)
+        seen = Groups(groups(points, number, weight), weight)
         if fit is not None:
             break
         before, of_means = len(seen.sizes), seen.variances(known)
@@ -114,7 +114,7 @@ def superobservations(
         features = bool(finer.any())
         if features:
             weight = np.where(finer, np.maximum(finer, weight), weight)
-            seen = Groups(list(groups(points, number, weight)), weight)
+            seen = Groups(groups(points, number, weight), weight)
     repeated = repeats(points, values, known, fit) if seen is None and hears else None
     seen = seen or repeated
     if fit is not None:
@@ -148,13 +148,13 @@ def resolving(
     free = np.maximum(1 - seen.weight / seen.total[seen.of_each], TINY)
     squares = np.square(values - seen.means(values)[seen.of_each]) / free
     noise = np.maximum(np.median(squares, axis=0) / chi2.median(1) - np.median(known, axis=0), 0.0)
-    here, boxes = np.empty_like(values), list(groups(points, BOX))
+    here, boxes, expected = np.empty_like(values), groups(points, BOX), chi2.ppf(LEAST_NOISY, 1)
     for rows in boxes:
-        local = np.quantile(squares[rows], LEAST_NOISY, axis=0) / chi2.ppf(LEAST_NOISY, 1)
+        local = np.quantile(squares[rows], LEAST_NOISY, axis=0) / expected
         here[rows] = np.maximum(known[rows] + noise, local)
     finer = np.zeros(len(points))
     if number // 4 > 1:
-        of = Groups(list(groups(points, number // 4, seen.weight[:, 0])), seen.weight[:, 0])
+        of = Groups(groups(points, number // 4, seen.weight[:, 0]), seen.weight[:, 0])
         middles = of.means(points)
         out = standing_out(groups(middles, BOX), middles, of.means(values), of.variances(here), noise, fit)
         finer[out[of.of_each]] = 4
