@@ -45,11 +45,11 @@ def groups(points: np.ndarray, number: int, weight: np.ndarray | None = None) ->
         order = np.argsort(height, kind="stable")
         first = _first(np.cumsum(weight[rows[order]]), starts, lengths, number)
         cut = _cuts(height[order], starts, lengths, first)
-        halved = cut > 0
-        if not halved.any():
+        in_two = cut > 0
+        if not in_two.any():
             return np.split(rows, starts[1:])
-        rows = np.where(halved[box], rows[order], rows)
-        starts = np.sort(np.append(starts, (starts + cut)[halved]))
+        rows = np.where(in_two[box], rows[order], rows)
+        starts = np.sort(np.append(starts, (starts + cut)[in_two]))
 
 
 def _first(running, starts, lengths, number):
