@@ -26,7 +26,12 @@ class Counts(enum.StrEnum):
 
 
 Observations = Annotated[
-    Path, typer.Argument(metavar="OBS", help="The observations: .csv, .parquet, .nc or .zarr.", show_default=False)
+    Path,
+    typer.Argument(
+        metavar="OBS",
+        help="The observations: .csv (commas, semicolons, tabs or spaces), .parquet, .nc or .zarr.",
+        show_default=False,
+    ),
 ]
 X = Annotated[
     list[str], typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False)

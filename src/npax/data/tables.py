@@ -71,8 +71,9 @@ def read(
     of_names: Callable[[pd.Series], bool] = lambda column: False,
     as_written: Callable[[pd.Series, pd.Series], pd.Series] = as_names,
 ) -> pd.DataFrame | xr.Dataset:
-    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. `of_names`:
-    which columns of a CSV are not numbers to compute with; `as_written(column, texts)`: what they become."""
+    """A table (CSV, Parquet) or a dataset (NetCDF, Zarr), whose values stay on disk until they are used. What divides
+    the columns of a CSV, and how its decimals are written, it says itself (`Marks`). `of_names`: which columns of it
+    are not numbers to compute with; `as_written(column, texts)`: what they become."""
     checked_suffix(path)
     kind = ending(path)
     if not (path.is_dir() if kind == ".zarr" else path.is_file()):

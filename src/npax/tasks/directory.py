@@ -38,7 +38,8 @@ def from_directory(
 
     **Arguments:**
 
-    - `path`: the directory, of .csv, .parquet, .nc and .zarr; other files are not looked at.
+    - `path`: the directory, of .csv (columns divided by commas, semicolons, tabs or spaces), .parquet, .nc and .zarr;
+      other files are not looked at.
     - `x`, `y`: columns of tables; coordinates and variables of NetCDF and Zarr, which are laid out with one row per
       value. Text in them is an error, and so is NaN in `x`; NaN in `y` is missing. Of several `y` rows are taken that
       have all of them (with a warning where others have some: models know no missing columns).
