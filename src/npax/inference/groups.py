@@ -31,7 +31,7 @@ def groups(points: np.ndarray, number: int, weight: np.ndarray | None = None) ->
     """Indices of groups of near `points [n d]` that have the `weight [n]` of a `number` of ordinary ones, or nearly as
     much: boxes, halved along their longest sides (`halved`), all of a size at a time. What coincides stays together.
 
-    **Cost:** sorting `n` numbers as often as boxes are halved: 0.4 s for 200,000 points.
+    **Cost:** sorting `n` numbers as often as boxes are halved: 0.5 s for 200,000 points.
     """
     n = len(points)
     weight = np.ones(n) if weight is None else np.minimum(weight, number)
