@@ -34,6 +34,12 @@ def test_names_and_cells_may_hold_commas(mark, tmp_path):
     assert read(path).to_dict("list") == {"depth, m": [1.5, 2.5], "level": [2.25, 3.0], "well": ["a", "b, c"]}
 
 
+def test_cells_may_be_in_quotes_and_of_any_length(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f'x;outline;y\n"1,5";"{"0 1; " * 40_000}";"2,25"\n')
+    assert read(path)[["x", "y"]].to_numpy().tolist() == [[1.5, 2.25]]
+
+
 def test_decimals_that_begin_after_whole_numbers_are_seen(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("x;y\n1;2\n3;4\n5;6,5\n")

@@ -1,12 +1,10 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
-import csv
-import re
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +16,7 @@ except ImportError as error:
 
 from ..arrow import dates_of_numpy
 from ..numeric import Texts, is_number
+from .marks import Marks
 
 ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """How a time of day with a zone ends."""
@@ -25,9 +24,6 @@ NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 """What pandas infers of columns that are numbers, or become numbers."""
 LOOKED_AT = 1000
 """Rows whose numbers say how decimals are written."""
-SPACES = r"\s+"
-DECIMALS = r"[+-]?\d*{}\d+(?:[eE][+-]?\d+)?"
-THOUSANDS = r"[+-]?[1-9]\d{0,2},\d{3}"
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
 
 
@@ -126,38 +122,6 @@ def _first_lines(path):
         while names.startswith("#") or names.isspace():
             above, names = above + 1, file.readline()
         return above, names, list(islice(file, LOOKED_AT))
-
-
-class Marks(NamedTuple):
-    """What divides the columns of a CSV, and what the decimals of its numbers begin with."""
-
-    sep: str
-    decimal: str
-
-    @classmethod
-    def of(cls, names: str, rows: Sequence[str]) -> "Marks":
-        """Commas and points; or semicolons, tabs or spaces, if these divide the line of names, and then the decimal
-        commas of the numbers in its first `rows`."""
-        commas = names.count(",")
-        spaced = commas == 0 and len(names.split()) == len("".join(rows[:1]).split()) > 1
-        divided = {";": names.count(";") > commas, "\t": names.count("\t") > commas, SPACES: spaced}
-        sep = next((mark for mark, divides in divided.items() if divides), ",")
-        if sep == ",":
-            return cls(sep, ".")
-        plain = cls(sep, ".")
-        cells = [cell.strip() for row in rows for cell in plain.cells(row)]
-        with_comma = [cell for cell in cells if re.fullmatch(DECIMALS.format(","), cell)]
-        if not with_comma or any(re.fullmatch(DECIMALS.format(r"\."), cell) for cell in cells):
-            return plain
-        if sep != ";" and all(re.fullmatch(THOUSANDS, cell) for cell in with_comma):
-            raise ValueError(
-                f"'{with_comma[0]}' could be a decimal comma or one of thousands. Write it anew: "
-                f"`pandas.read_csv(path, sep={sep!r}, decimal=',').to_csv(path, index=False)`, or with `thousands=','`."
-            )
-        return cls(sep, ",")
-
-    def cells(self, line: str) -> list[str]:
-        return line.split() if self.sep == SPACES else next(csv.reader([line], delimiter=self.sep), [])
 
 
 def _refuse_twice(names):
