@@ -21,7 +21,7 @@ from npax.cli import _draw, _process, app, main
 from npax.cli.predict import _thinned
 from npax.cli.regular_grid import regular_grid
 from npax.cli.several import repeat_option
-from npax.cli.tables import as_table, copied, read, with_dates, write
+from npax.cli.tables import as_table, check_columns, copied, read, with_dates, write
 from npax.cli.train import trainings
 from npax.estimators import Extrapolation, PlanarDegrees
 
@@ -886,8 +886,8 @@ def test_dates_are_refused_by_column_and_file(name, observations, weights, tmp_p
     refused(predict(numbers, weights, *args, *unit, x=["lon", "day"]), *words)
     refused(predict(numbers, weights, *args, x=["lon", "day"]), "'day' is numbers in `observations` and dates")
     texts = tmp_path / "texts.csv"
-    table.assign(day=table["day"].dt.strftime("%d.%m.%Y")).to_csv(texts, index=False)
-    words = ("'day'", "not of numbers", "'31.01.2020'", "Dates are written 2020-01-31")
+    table.assign(day=table["day"].dt.strftime("%d/%m/%Y")).to_csv(texts, index=False)
+    words = ("'day'", "not of numbers", "'31/01/2020'", "Dates are written 2020-01-31")
     refused(predict(texts, weights, *args, x=["lon", "day"]), *words)
 
 
@@ -949,6 +949,24 @@ def test_dates_are_read_whatever_their_zone(tmp_path):
         with_dates(pd.DataFrame({"day": ["2020-01-31", *texts]}), ["day"])
     zones = pd.DataFrame({"day": pd.to_datetime(texts[1:3], utc=True).tz_convert("Europe/Berlin")})
     np.testing.assert_array_equal(with_dates(zones, ["day"])["day"].to_numpy("datetime64[m]"), expected[1:3])
+
+
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"])
+def test_dates_may_be_written_the_day_first(form):
+    days = pd.Series(pd.date_range("2020-01-31", periods=3, freq="32D"), name="day")
+    texts = days.dt.strftime(form).str.replace(r"^0|(?<=\.)0", "", regex=True)  # 1.2.2020
+    table = pd.DataFrame({"day": [*texts, None], "version": "1.2.3"})
+    found = with_dates(table, ["day", "version"])
+    assert list(found["day"][:3]) == list(days) and found["day"].isna()[3] and set(found["version"]) == {"1.2.3"}
+
+
+@pytest.mark.parametrize("bad", ["01.31.2020", "30.02.2020", "2020-01-31", "1.2.20"])
+def test_dates_that_are_none_are_not_read_otherwise(bad, tmp_path):
+    """No day becomes a month, and no column is read in two ways."""
+    table = pd.DataFrame({"day": ["01.02.2020", "02.02.2020", bad, "04.02.2020"]})
+    assert list(with_dates(table, ["day"])["day"]) == list(table["day"])
+    with pytest.raises(ValueError, match=f"of dates, but for 1 of 4, first '{bad}' in row 3"):
+        check_columns(table, ["day"], tmp_path, dated=["day"])
 
 
 def test_dates_of_a_zone_come_back_as_they_were(weights, tmp_path):

@@ -68,9 +68,9 @@ def predict(
 
       npax predict floats.csv --x lon lat date --y temp --coords latlon --resolution 1 1 30 -o months.nc
 
-    Coordinates may be dates, written 2020-01-31 or 2020-01-31T12:00, where each is of a unit of its own (planar, and
-    after longitude and latitude). Those of a time zone are predicted in UTC: a grid of --resolution is in UTC, places
-    of --at keep theirs.
+    Coordinates may be dates, written 2020-01-31, 2020-01-31T12:00 or 31.01.2020, where each is of a unit of its own
+    (planar, and after longitude and latitude). Those of a time zone are predicted in UTC: a grid of --resolution is in
+    UTC, places of --at keep theirs.
 
     A .zarr folder is written block by block: memory stays bounded, and whatever ends the process (Ctrl-C, a crash), the
     same command goes on where it stopped.

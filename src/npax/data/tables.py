@@ -22,6 +22,8 @@ ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 """How a time of day with a zone ends."""
 NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 """What pandas infers of columns that are numbers, or become numbers."""
+DOTTED = "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"
+"""How dates are written the day first."""
 LOOKED_AT = 1000
 """Rows whose numbers say how decimals are written."""
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
@@ -155,9 +157,9 @@ def as_table(found: pd.DataFrame | xr.Dataset, names: Sequence[str] | None = Non
 
 
 def with_dates(found: pd.DataFrame | xr.Dataset, names: Sequence[str]) -> pd.DataFrame | xr.Dataset:
-    """A table whose columns `names` are dates where they hold texts such as 2020-01-31 or 2020-01-31T12:00; those of a
-    zone are UTC, without one. Anything else, and a dataset, as it is. **Raises** `ValueError` where some of a column
-    have a zone and others none."""
+    """A table whose columns `names` are dates where they hold texts such as 2020-01-31, 2020-01-31T12:00 or 31.01.2020
+    (the day first); those of a zone are UTC, without one. Anything else, and a dataset, as it is. **Raises**
+    `ValueError` where some of a column have a zone and others none."""
     if not isinstance(found, pd.DataFrame):
         return found
     return found.assign(**{name: _as_dates(found[name]) for name in names if name in found.columns})
@@ -195,7 +197,7 @@ def check_columns(
         may_be = name in dated and (_of_dates(table[name]) or of_calendar(table[name]))
         if not of_numbers(table[name]) and not may_be:
             refuse_dates([(name, _as_dates(table[name]))], f"'{path}'")
-            dates = "Dates are written 2020-01-31 or 2020-01-31T12:00. " if name in dated else ""
+            dates = "Dates are written 2020-01-31, 2020-01-31T12:00 or 31.01.2020. " if name in dated else ""
             wrong = _no_dates(table[name]) if dates else ""
             raise ValueError(
                 f"Column '{name}' of '{path}' is {wrong or _no_numbers(table[name])}"
@@ -223,25 +225,30 @@ def _of_dates(values):
 
 
 def _as_dates(column):
-    """Texts such as 2020-01-31 or 2020-01-31T12:00 as the dates that they write; a column of anything else as it is."""
+    """Texts such as 2020-01-31, 2020-01-31T12:00 or 31.01.2020 as the dates that they write; a column of anything else
+    as it is."""
     if not isinstance(column, pd.Series):  # of a dataset, in which dates are dates
         return column
     column = dates_of_numpy(column)
     if of_numbers(column) or _of_dates(column) or any(map(is_number, column.dropna().unique())):  # years
         return column
-    try:
-        dates = pd.to_datetime(column, format="ISO8601", utc=True).dt.tz_localize(None)
-    except (TypeError, ValueError, OverflowError, AttributeError):
-        return column
-    of_zones(column)
-    return dates
+    for form in ("ISO8601", *DOTTED):
+        try:
+            dates = pd.to_datetime(column, format=form, utc=True).dt.tz_localize(None)
+        except (TypeError, ValueError, OverflowError, AttributeError):
+            continue
+        of_zones(column)
+        return dates
+    return column
 
 
 def _no_dates(column):
     """Which texts are none, in a column most of whose texts are."""
     if not isinstance(column, pd.Series):
         return ""
-    dates = pd.to_datetime(column.astype(str), format="ISO8601", utc=True, errors="coerce")
+    texts = column.astype(str)
+    each = [pd.to_datetime(texts, format=form, utc=True, errors="coerce") for form in ("ISO8601", *DOTTED)]
+    dates = max(each, key=lambda dates: dates.notna().sum())
     bad = np.flatnonzero(dates.isna() & column.notna())
     if not len(bad) or 2 * len(bad) > column.count():
         return ""
