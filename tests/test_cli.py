@@ -23,7 +23,7 @@ from npax.cli.regular_grid import regular_grid
 from npax.cli.several import repeat_option
 from npax.cli.tables import as_table, check_columns, copied, read, with_dates, write
 from npax.cli.train import trainings
-from npax.estimators import Extrapolation, PlanarDegrees
+from npax.estimators import DroppedRows, Extrapolation, PlanarDegrees
 
 
 @pytest.fixture(scope="module")
@@ -204,10 +204,41 @@ def test_scores_on_what_was_given_are_no_test_and_told(observations, weights, tm
     others = own.head(5).assign(temp=own.temp.head(5) + 1)
     pd.concat([own.head(7), others]).to_csv(tmp_path / "points.csv", index=False)
     result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv")
-    assert "scores on 12 values" in result.output and "7 of them are observations" in result.output, result.output
+    assert "scores of temp on 12 values" in result.output and "7 of them are observations" in result.output, (
+        result.output
+    )
     others.to_csv(tmp_path / "points.csv", index=False)
     result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv")
-    assert "scores on 5 values" in result.output and "of them" not in result.output, result.output
+    assert "scores of temp on 5 values" in result.output and "of them" not in result.output, result.output
+
+
+def test_several_columns_are_each_predicted_as_alone(observations, tmp_path):
+    """Each from the rows where it is known, with errors of its own, and scored by itself."""
+    table = pd.read_csv(observations).assign(salt=lambda t: 30 + t.lon, some=0.1, more=0.3)
+    table.loc[:4, "salt"] = np.nan
+    table.to_csv(tmp_path / "both.csv", index=False)
+    table.tail(7).assign(salt=31.0).to_csv(tmp_path / "points.csv", index=False)
+    where = ["--at", tmp_path / "points.csv", "-o", tmp_path / "out.csv"]
+    npax.save(tmp_path / "hears.safetensors", small())
+    given = ["predict", tmp_path / "both.csv", "--x", "lon", "lat", "--model", tmp_path / "hears.safetensors", *where]
+    with pytest.warns(DroppedRows, match="5 of 30 rows of 'salt' hold NaN"):
+        result = run(*given, "--y", "temp", "salt", "--error", "some", "more")
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    assert "scores of temp on 7 values" in told and "scores of salt on 7 values" in told
+    assert told.count("of them are observations") == 1
+    both = pd.read_csv(tmp_path / "out.csv")
+    for name, error in (("temp", "some"), ("salt", "more")):
+        table.dropna(subset=name).to_csv(tmp_path / "alone.csv", index=False)
+        given[1] = tmp_path / "alone.csv"
+        assert run(*given, "--y", name, "--error", error).exit_code == 0
+        alone = pd.read_csv(tmp_path / "out.csv")
+        for part in ("mean", "std"):
+            np.testing.assert_allclose(both[f"{name}_{part}"], alone[f"{name}_{part}"], rtol=1e-5)
+    refused(run(*given, "--y", "temp", "salt", "--error", "some"), "`error` must name a column for each of `y`")
+    picture = ["--y", "temp", "salt", "--plot", tmp_path / "out.png"]
+    refused(run(*given, *picture), "draws one column of values, got 2: temp, salt")
+    refused(run(*given, "--y", "temp", "wrong"), "has no column 'wrong'")
 
 
 def test_grids_with_values_of_their_own_are_scored_as_points_are(observations, weights, tmp_path):
@@ -222,7 +253,7 @@ def test_grids_with_values_of_their_own_are_scored_as_points_are(observations, w
         predict(observations, weights, "--at", tmp_path / name, "-o", tmp_path / "out.nc")
         for name in ("points.csv", "grid.nc", "turned.nc")
     ]
-    first, *others = (re.search(r"scores on 3 values: .*", result.output) for result in results)
+    first, *others = (re.search(r"scores of temp on 3 values: .*", result.output) for result in results)
     assert first and all(other and other[0] == first[0] for other in others), [result.output for result in results]
     grid.expand_dims(time=2).to_netcdf(tmp_path / "times.nc")
     result = predict(observations, weights, "--at", tmp_path / "times.nc", "-o", tmp_path / "out.nc")
@@ -433,7 +464,7 @@ def test_places_of_a_swath_without_a_coordinate_are_not_scored(observations, wei
     given = ["--at", tmp_path / "swath.nc", "-o", tmp_path / "out.nc", "--plot", tmp_path / "swath.png"]
     result = predict(observations, weights, *given)
     assert (tmp_path / "swath.png").exists()
-    assert result.exit_code == 0 and "scores on 2 values: rmse" in result.output, result.output
+    assert result.exit_code == 0 and "scores of temp on 2 values: rmse" in result.output, result.output
 
 
 def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
@@ -443,7 +474,7 @@ def test_a_file_gives_what_the_library_gives(observations, weights, tmp_path):
     for out in outputs:
         result = predict(observations, weights, "--at", tmp_path / "points.csv", "-o", out)
         assert result.exit_code == 0, result.output
-        assert "scores on 1 values: rmse" in result.output
+        assert "scores of temp on 1 values: rmse" in result.output
     table = pd.read_csv(observations)
     mean, std = (
         npax.NeuralProcessRegressor(str(weights))
@@ -513,7 +544,7 @@ def test_counts_have_rates(tmp_path):
         reg.fit(table[["x"]].to_numpy(), table["cases"], exposure=tested)
         scores = reg.score_report(points[["x"]].to_numpy(), points["cases"], exposure=points["tested"])
         result = run("predict", *given, "--counts", kind)
-        assert f"scores on 2 counts: rmse {scores['rmse']:.4g}, " in result.output, result.output
+        assert f"scores of cases on 2 counts: rmse {scores['rmse']:.4g}, " in result.output, result.output
         assert f"nll {scores['nll']:.4g}" in result.output
     points.assign(cases=[1, -2]).to_csv(tmp_path / "points.csv", index=False)
     result = run("predict", *given, "--counts", "poisson")

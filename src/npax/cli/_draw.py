@@ -10,7 +10,7 @@ import pandas as pd
 from ..files import replaced
 
 
-def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
+def checked_plot(path: Path, x: Sequence[str] = (), y: Sequence[str] = ()) -> None:
     """**Raises** where a picture cannot be drawn, before the work is done."""
     from .. import plot as _  # noqa: F401  (says early which extra is missing)
 
@@ -18,6 +18,8 @@ def checked_plot(path: Path, x: Sequence[str] = ()) -> None:
         raise ValueError(f"`--plot` must end in .png, .pdf or .svg, got '{path}'.")
     if len(x) > 2:
         raise ValueError(f"`--plot` draws one or two coordinates, got {len(x)}: {', '.join(x)}.")
+    if len(y) > 1:
+        raise ValueError(f"`--plot` draws one column of values, got {len(y)}: {', '.join(y)}. Predict them one by one.")
 
 
 def draw(found: Any, table: Any, x: Sequence[str], y: str, coords: str, path: Path, name: str) -> None:

@@ -53,7 +53,9 @@ def print_scores(of: Scored, prediction, target, observed) -> None:
         return
     taken = "" if of.noise else " (taken for the function's own, without noise)"
     what = "values" if of.counts is None else "counts"
-    err.print(f"scores on {known.sum():,} {what}{taken}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items()))
+    err.print(
+        f"scores of {of.y} on {known.sum():,} {what}{taken}: " + ", ".join(f"{k} {v:.4g}" for k, v in scores.items())
+    )
     names = list(observed)
     given = with_floats(as_table(target, names), names).merge(observed.dropna().drop_duplicates(), on=names)
     if len(given):

@@ -37,6 +37,12 @@ X = Annotated[
     list[str], typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False)
 ]
 Y = Annotated[str, typer.Option(help="The column of the values.", show_default=False)]
+Ys = Annotated[
+    list[str],
+    typer.Option(
+        help="The column of the values, or several, each predicted by itself.", metavar="Y...", show_default=False
+    ),
+]
 Covariates = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,6 +55,14 @@ Covariates = Annotated[
 Error = Annotated[
     str | None,
     typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
+]
+Errors = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The column of known standard errors of the values; of several columns of values one of each.",
+        metavar="COLUMN...",
+        show_default=False,
+    ),
 ]
 OfCounts = Annotated[
     Counts | None,

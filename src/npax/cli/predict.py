@@ -1,3 +1,4 @@
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -11,9 +12,9 @@ from ._process import INTERRUPTED, check_output, clear_errors, err, out
 def predict(
     observations: of.Observations,
     x: of.X,
-    y: of.Y,
+    y: of.Ys,
     covariates: of.Covariates = None,
-    error: of.Error = None,
+    error: of.Errors = None,
     counts: of.OfCounts = None,
     exposure: of.Exposure = None,
     lognormal: of.LogNormal = False,
@@ -66,7 +67,7 @@ def predict(
 
       npax predict floats.csv --x lon lat --y temp --coords latlon --resolution 0.01 -o map.zarr
 
-      npax predict floats.csv --x lon lat date --y temp --coords latlon --resolution 1 1 30 -o months.nc
+      npax predict floats.csv --x lon lat date --y temp salt --coords latlon --resolution 1 1 30 -o months.nc
 
     Coordinates may be dates, written 2020-01-31, 2020-01-31T12:00 or 31.01.2020, where each is of a unit of its own
     (planar, and after longitude and latitude). Those of a time zone are predicted in UTC: a grid of --resolution is in
@@ -92,7 +93,7 @@ def predict(
 
         if (at is None) == (not resolution):
             raise ValueError("Say where to predict: either --at FILE or --resolution SIZE.")
-        beside = list(covariates or [])
+        beside, errors = list(covariates or []), list(error or [])
         if beside and at is None:
             raise ValueError("--covariates must be known where values are predicted: give these places by --at FILE.")
         of.check_kind(counts, exposure, lognormal)
@@ -101,23 +102,23 @@ def predict(
         if output is not None:
             tables.checked_suffix(output)
         if plot is not None:
-            checked_plot(plot, x)
+            checked_plot(plot, x, y)
         for path in filter(None, (output, plot)):
             check_output(path, observations, at)
         if output is not None:
-            tables.check_names([*x, y], output)
+            tables.check_names([*x, *y], output)
         if coords is of.Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
-        given, observed = of.read_observed(observations, [*x, y], beside, [error, exposure], dated, at)
-        table = tables.with_floats(tables.as_table(observed, [*x, y]), [*x, y])
+        given, observed = of.read_observed(observations, [*x, *y], beside, [*errors, exposure], dated, at)
+        table = tables.with_floats(tables.as_table(observed, [*x, *y]), [*x, *y])
         store = output if output is not None and tables.ending(output) == ".zarr" else None
         wanted = None
         if at is None:
             most = np.inf if store else MOST_CELLS
             target = regular_grid(table, x, cast(list[float], resolution), most, coords=coords.value)
         else:
-            wanted, target = of.read_points(at, [*x, *beside], dated, given, [y, error, exposure])
+            wanted, target = of.read_points(at, [*x, *beside], dated, given, [*y, *errors, exposure])
             if output is not None:
                 tables.check_names(target, output)
                 tables.check_kinds(target, output)
@@ -125,7 +126,7 @@ def predict(
         from ..estimators import interpolate
 
         options = of.library_options(coords, model, finetune, strategy, views)
-        options |= {"covariates": beside, "error": error, "include_noise": noise}
+        options |= {"covariates": beside, "error": errors or None, "include_noise": noise}
         options |= {"counts": of.kind_of(counts), "exposure": exposure, "lognormal": lognormal}
         options |= {"quantiles": quantiles or (), "above": above or ()}
         try:
@@ -145,19 +146,20 @@ def predict(
             if wanted is not None and tables.ending(output) in (".csv", ".parquet"):  # these hold zones
                 own = {name: wanted[name] for name in dated if tables.of_zones(wanted[name])}
             tables.write(prediction.assign(**own), output)
-        told = prediction[f"{y}_mean"] if hasattr(prediction, "data_vars") else prediction
+        told = prediction[f"{y[0]}_mean"] if hasattr(prediction, "data_vars") else prediction
         out.print(f"strategy: {of.described(told.attrs['strategy'])}")  # not before: nobody may be reading
         if output is not None:
             out.print(f"prediction: {output}")
         if plot is not None:
-            seen, name = table, y
+            seen, name = table, y[0]
             if counts is not None:
-                seen, name = _rates(observed, x, y, exposure), f"rate of {y}"
-            draw(_thinned(prediction), seen, x, y, coords.value, plot, name)
+                seen, name = _rates(observed, x, y[0], exposure), f"rate of {y[0]}"
+            draw(_thinned(prediction), seen, x, y[0], coords.value, plot, name)
             out.print(f"picture: {plot}")
         if store is None or not hasattr(target, "data_vars"):  # that of a store may be too large
-            scored = Scored(y, error, noise, options["counts"], exposure, lognormal)
-            print_scores(scored, prediction, target, table)
+            for name, of_it in zip_longest(y, errors):
+                scored = Scored(name, of_it, noise, options["counts"], exposure, lognormal)
+                print_scores(scored, prediction, target, table[[*x, name]])
 
 
 def _rates(observed, x, y, exposure):

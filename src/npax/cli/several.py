@@ -2,15 +2,12 @@ from typer.core import TyperCommand
 
 from ..numeric import is_number
 
-SEVERAL = ("--x", "--covariates", "--by", "--resolution", "--quantiles", "--above")
-"""Options that take several values."""
-
 
 class SeveralValues(TyperCommand):
     """A command whose options of several values take them together, `--x a b`, or one by one, `--x a --x b`."""
 
     def parse_args(self, ctx, args):
-        for option in SEVERAL:
+        for option in (name for param in self.params if getattr(param, "multiple", False) for name in param.opts):
             args = repeat_option(list(args), option)
         return TyperCommand.parse_args(self, ctx, args)
 
