@@ -7,6 +7,8 @@ from ..arrays import floats
 from ..longitudes import unwrapped
 
 WORDS = {3: "three", 4: "four"}
+TITLES = ("task", "uncertainty", "prediction", "truth")
+"""Of four panels."""
 
 
 def checked_axes(axes, number):

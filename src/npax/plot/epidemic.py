@@ -7,11 +7,10 @@ from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
 from ..arrays import floats
-from ._grid import checked_axes
+from ._grid import TITLES, checked_axes
 
 STATES = {"susceptible": "#3b6fb6", "infected": "#c2419a", "recovered": "#4da05f"}
 UNSEEN = "#f1f1ee"
-TITLES = ("task", "uncertainty", "prediction", "truth")
 
 
 def epidemic_panels(

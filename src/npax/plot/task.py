@@ -6,11 +6,9 @@ from numpy.typing import ArrayLike
 
 from ..arrays import floats
 from ..longitudes import around, unwrapped
-from ._grid import checked_axes, robust_limits
+from ._grid import TITLES, checked_axes, robust_limits
 from .field import field, points
 from .panels import MAPS
-
-TITLES = ("task", "uncertainty", "prediction", "truth")
 
 
 def task_panels(
