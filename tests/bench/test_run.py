@@ -94,6 +94,17 @@ def test_a_row_is_trained_scored_and_written(benchmark, tmp_path):
     assert nll["small"].mean() == pytest.approx(result.nll, abs=1e-6)
 
 
+def test_a_model_of_ones_own_is_a_row_as_npaxs_are(benchmark, tmp_path, rows):
+    """As the preset of the same making."""
+    own = run(benchmark, "mine", preset=rows.thin, folder=tmp_path / "runs", **OPTIONS)
+    (npaxs,) = run(benchmark, "thin", folder=tmp_path / "runs", **OPTIONS)
+    assert own[0].model == "mine" and own[0].nll == pytest.approx(npaxs.nll, abs=1e-6)
+    with pytest.raises(ValueError, match=r"`model` must be one of the rows of A small table, thin, .*; got 'theirs'"):
+        run(benchmark, "theirs", folder=tmp_path / "runs", **OPTIONS)
+    with pytest.raises(ValueError, match="`model` must be a name of its own beside a `preset`; 'thin' is npax's"):
+        run(benchmark, "thin", preset=rows.thin, folder=tmp_path / "runs", **OPTIONS)
+
+
 def test_what_is_finished_is_not_run_again(benchmark, table, tmp_path, monkeypatch):
     first = run(benchmark, "thin", folder=tmp_path / "runs", **OPTIONS)
 

@@ -22,7 +22,9 @@ import npax
 from npax.bench import draw, mean_and_error, score_floor, score_model, score_oracle
 from npax.bench.scores import GROUP, crps, score
 from npax.gp import bayes_mixture
+from npax.inference.predict import moments
 from npax.likelihoods import Categorical, EqualMixture, NoisyNormal, OneHotCategorical, noiseless
+from npax.task import Task
 from npax.tasks import ContextAmongTargets, GPCurveTask, GPShiftTask, GPTask, PeriodicPrior, RBFPrior, SIRTask
 
 
@@ -44,6 +46,34 @@ def test_what_has_no_distribution_function_has_its_other_scores():
     assert np.allclose(found["nll"], -scipy.stats.vonmises.logpdf(y, 2.0).mean(), rtol=1e-5)
     with pytest.raises(TypeError, match="`batch` must be an instance of Task"):
         inspect.unwrap(score_model)(None, np.ones(2), MODELS["cnp"](jr.key(0)))
+
+
+def test_what_has_no_mean_has_its_other_scores():
+    y, mask = jnp.array([[0.5], [0.6]]), jnp.ones(2, bool)
+    normal = dist.Normal(jnp.zeros((2, 1)), 1.0)
+    found = score(dist.TransformedDistribution(normal, dist.transforms.SigmoidTransform()).to_event(1), y, mask)
+    assert np.isnan([found["squared_error"], found["absolute_error"]]).all()
+    logit = np.log(y / (1 - y))
+    assert np.allclose(found["nll"], np.mean(np.log(y * (1 - y)) - scipy.stats.norm.logpdf(logit)), rtol=1e-5)
+    with pytest.raises(NotImplementedError, match="TransformedDistribution, what the likelihood gives, has no `mean`"):
+        moments(dist.TransformedDistribution(normal, dist.transforms.SigmoidTransform()).to_event(1))
+
+
+def test_likelihoods_are_of_a_value_whether_columns_are_told_apart_or_not(rng):
+    """Of the same distribution, whose columns are independent."""
+    loc, y = jnp.asarray(rng.normal(size=(2, 4, 3)), jnp.float32)
+    apart = score(dist.Normal(loc, 0.7).to_event(1), y, jnp.ones(4, bool))
+    whole = dist.MultivariateNormal(loc, scale_tril=0.7 * jnp.eye(3))
+    together = score(whole, y, jnp.ones(4, bool))
+    for name in ("nll", "squared_error"):
+        assert np.allclose(apart[name], together[name], rtol=1e-5)
+
+
+def test_a_task_without_a_leading_axis_is_refused(shifted):
+    _, batch, _ = shifted
+    one = jax.tree.map(lambda a: a[0], batch)
+    with pytest.raises(ValueError, match=r"`batch` must be tasks of a leading axis, .* got \[7, 1\]"):
+        inspect.unwrap(score_model)(None, one, MODELS["cnp"](jr.key(0)))
 
 
 def test_one_distribution_may_be_scored_at_many_values():
@@ -144,6 +174,17 @@ def test_oracle_and_floor_score_new_observations_of_every_task_in_its_place(shif
     gap, error = mean_and_error(floor["nll"] - oracle["nll"])
     assert gap > -2 * error
     assert abs(oracle["covered"].mean() - 0.95) < 0.03
+
+
+def test_references_see_all_that_counts_wherever_it_stands(shifted):
+    tasks, batch, kernels = shifted
+    turned = Task(batch.xc[:, ::-1], batch.yc[:, ::-1], batch.mask_c[:, ::-1], batch.xt, batch.yt, batch.mask_t)
+    for found, same in (
+        (score_oracle(tasks, turned, kernels), score_oracle(tasks, batch, kernels)),
+        (score_floor(tasks, turned, nodes=8), score_floor(tasks, batch, nodes=8)),
+    ):
+        for name in ("nll", "crps"):
+            np.testing.assert_allclose(found[name], same[name], atol=1e-5)
 
 
 def test_a_floor_is_of_targets_apart_from_the_context():

@@ -840,6 +840,28 @@ def test_an_objective_that_was_edited_is_another(wrapped, tmp_path):
         train(6, objective=edited(-100), checkpoint=tmp_path)
 
 
+@pytest.mark.parametrize("where", ["objective", "tasks"])
+def test_a_value_that_is_read_of_a_module_is_read_anew(where, tmp_path):
+    """In another `fit` of the same function, as in a sweep in a notebook; and makes a checkpoint one of another run."""
+    space = {"nll": npax.objectives.nll, "Sines": Sines, "eqx": eqx, "SHIFT": 0.0, "__name__": "study"}
+    exec(
+        "def objective(model, task, key): return nll(model, task) + SHIFT\n"
+        "class Shifted(Sines):\n"
+        "    def sample(self, key):\n"
+        "        task = super(Shifted, self).sample(key)\n"
+        "        return eqx.tree_at(lambda t: t.yt, task, replace_fn=lambda y: y + SHIFT)\n",
+        space,
+    )
+    own = {"objective": space["objective"]} if where == "objective" else {"tasks": space["Shifted"]()}
+    first = train(2, **own, checkpoint=tmp_path / "a").losses
+    again = train(2, **own, checkpoint=tmp_path / "b").losses
+    space["SHIFT"] = 30.0
+    other = train(2, **own, checkpoint=tmp_path / "c").losses
+    assert np.array_equal(first, again) and other[0] > first[0] + 20
+    with pytest.raises(ValueError, match="with another objective" if where == "objective" else "on other tasks"):
+        train(4, **own, checkpoint=tmp_path / "a")
+
+
 def test_a_run_whose_other_weights_stay_as_they_are_is_another(tmp_path):
     def optimizer(part):
         def fixed(params):

@@ -1,6 +1,7 @@
 """References: a Gaussian process that knows each task's kernel, the Bayes floor, and a process fitted to each task."""
 
 from collections.abc import Callable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -58,8 +59,7 @@ def score_gp(batch: Task) -> Scores:
     parts = []
     for i, size in enumerate(sizes):
         task = jax.tree.map(lambda a, i=i: a[i], batch)
-        first = jnp.argsort(~task.mask_c, stable=True)[: min(bucket(int(size)), len(task.mask_c))]
-        cut = Task(task.xc[first], task.yc[first], task.mask_c[first], task.xt, task.yt, task.mask_t)
+        cut = _cut(task, bucket(int(size)))
         parts.append({name: value[None] for name, value in _score_gp(maximum_a_posteriori_gp(cut), cut).items()})
     return concatenate(parts)
 
@@ -87,10 +87,15 @@ def _score(predict: Callable, batch: Task, beside) -> Scores:
         for rows in np.array_split(order, np.clip(len(order) // 32, 1, 6)):
             task, other = jax.tree.map(lambda a, rows=rows: a[rows], (batch, beside))
             n = max(int(sizes[rows[-1]]), 1)
-            cut = Task(task.xc[:, :n], task.yc[:, :n], task.mask_c[:, :n], task.xt, task.yt, task.mask_t)
-            parts.append(run((cut, other)))
+            parts.append(run((jax.vmap(partial(_cut, n=n))(task), other)))
     back = np.argsort(order)
     return {name: values[back] for name, values in concatenate(parts).items()}
+
+
+def _cut(task, n):
+    """The task with at most `n` slots for its context, in the first of which are the observations that count."""
+    first = jnp.argsort(~task.mask_c, stable=True)[:n]
+    return Task(task.xc[first], task.yc[first], task.mask_c[first], task.xt, task.yt, task.mask_t)
 
 
 def _cast(tree, dtype):

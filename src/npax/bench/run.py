@@ -101,19 +101,29 @@ def run(
     steps: int,
     seeds: int = 1,
     folder: Path,
+    preset: Callable[..., AbstractNeuralProcess] | None = None,
     progress: bool = True,
     log: Callable[[str], None] | None = None,
 ) -> list[Result]:
-    """Trains a preset on the table's tasks and scores it: one result per evaluation and seed.
+    """Trains a preset, or a model of your own, on the table's tasks and scores it: one result per evaluation and seed.
 
     All models train on the same tasks, with the same optimiser (`fit`'s default) and number of steps, each by its own
     objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
 
-    **Arguments:** `model`: one of `rows`; `steps`, `seeds` of the training (seeds side by side, by `vmap`), which
-    baselines do without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder
-    for each run; `progress`: show a bar; `log`: is told of each point of the learning curve, for where there is no bar.
+    **Arguments:** `model`: one of `rows`, or what your own is called; `preset`: what makes your own, `preset(dx, dy,
+    key=key)`, of tables with a likelihood of their own also with `likelihood=`; `steps`, `seeds` of the training (seeds
+    side by side, by `vmap`), which baselines do without; `folder`: of the checkpoints and trained weights
+    (`seed-0.safetensors`, ...), a sub-folder for each run; `progress`: show a bar; `log`: is told of each point of the
+    learning curve, for where there is no bar.
     """
     table = benchmark.table
+    if preset is None and model not in {*model_presets(), *BASELINES}:
+        raise ValueError(
+            f"`model` must be one of the rows of {table.title}, {', '.join(rows(table))}; got {model!r}. Of a model of "
+            "your own say by `preset` what makes it."
+        )
+    if preset is not None and model in {*model_presets(), *BASELINES}:
+        raise ValueError(f"`model` must be a name of its own beside a `preset`; {model!r} is npax's.")
     if model in table.without or (model in BASELINES and model not in table.baselines):
         raise ValueError(f"`{model}` cannot be a row of {table.title}: its likelihood is another.")
     this = run_of(table, model, benchmark.tasks, steps, seeds)
@@ -123,7 +133,7 @@ def run(
         started = time.monotonic()
         scores = {name: [BASELINES[model](batch)] for name, batch in benchmark.batches.items()}
         return _write(benchmark.results, this, scores, benchmark.floor, seconds=time.monotonic() - started)
-    preset = model_presets()[model]
+    preset = model_presets()[model] if preset is None else preset
     place = folder / f"{table.trained or table.name}.{model}.{steps}-steps.{seeds}-seeds"
     own = {} if table.likelihood is None else {"likelihood": table.likelihood}
     chunk = max(1, min(25, steps // POINTS))

@@ -1,5 +1,6 @@
 """Scores of predictions on many tasks, task by task."""
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -21,10 +22,10 @@ from ..task import Task
 from ..tasks import AbstractGPTask, AbstractTasks
 
 Scores = dict[str, np.ndarray]
-"""Per task, means over its targets: `nll`, `squared_error`, `absolute_error`, `crps` and `covered`, the share of the
-targets in the central 95 % (of counts: from the 2.5 % quantile to the 97.5 % quantile, both included). Of classes:
-`nll` is that of the class, errors and `crps` (the Brier score) those of the entries of the one-hot vector, `covered`
-the share in the smallest set of classes that holds 95 %."""
+"""Per task, means over its targets, and over the columns of these: `nll`, `squared_error`, `absolute_error`, `crps` and
+`covered`, the share of the targets in the central 95 % (of counts: from the 2.5 % quantile to the 97.5 % quantile, both
+included). Of classes: `nll` is that of the class, errors and `crps` (the Brier score) those of the entries of the
+one-hot vector, `covered` the share in the smallest set of classes that holds 95 %."""
 
 GROUP = 128
 """Tasks that are scored by one call of a compiled program."""
@@ -55,8 +56,9 @@ def score(
 ) -> dict[str, Float[Array, ""]]:
     """The scores of one task's prediction, with batch shape `[nt]` and event shape `[dy]`, or `yt`'s shape and `[]`.
 
-    Means over the targets that `mask` lets count; a task without any scores NaN, and so do CRPS and coverage of a
-    distribution without `cdf`.
+    Means over the targets that `mask` lets count, and over their columns: the log-likelihood too is one of a value (of
+    classes, of a target). A task without any scores NaN, and so do CRPS and coverage of a distribution without `cdf`,
+    and errors of one without a mean.
     """
     return {name: jnp.mean(values, where=mask) for name, values in _each(prediction, yt, mask).items()}
 
@@ -65,7 +67,12 @@ def _each(prediction, yt, mask):
     """The scores of every target, `[nt]`, means over its columns; those of hidden targets mean nothing."""
     yt = jnp.where(mask.reshape(-1, *(yt.ndim - 1) * [1]), yt, 0.0)
     single = marginals(prediction) if prediction.event_shape else prediction
-    scores = {"squared_error": jnp.square(single.mean - yt), "absolute_error": jnp.abs(single.mean - yt)}
+    unknown = jnp.full_like(yt, jnp.nan)
+    try:
+        error = single.mean - yt
+    except NotImplementedError:  # of what NumPyro transforms
+        error = unknown
+    scores = {"squared_error": jnp.square(error), "absolute_error": jnp.abs(error)}
     if isinstance(prediction, OneHotCategorical):
         p = prediction.probs
         likelier = jnp.sum(p, axis=-1, where=p > jnp.sum(p * yt, axis=-1, keepdims=True))
@@ -73,12 +80,12 @@ def _each(prediction, yt, mask):
         scores["crps"] = scores["squared_error"]  # of an entry, which is 0 or 1: the Brier score
         scores["covered"] = (likelier < 0.95).astype(yt.dtype)
     else:
-        scores["nll"] = -jnp.asarray(single.log_prob(yt))
+        scores["nll"] = -jnp.asarray(single.log_prob(yt)) / math.prod(single.event_shape)
         try:
             scores["crps"] = crps(single, yt)
             scores["covered"] = _covered(single, yt).astype(yt.dtype)
         except NotImplementedError:  # some of NumPyro's distributions have no `cdf`
-            scores |= dict.fromkeys(("crps", "covered"), jnp.full_like(yt, jnp.nan))
+            scores |= dict.fromkeys(("crps", "covered"), unknown)
     return {name: jnp.mean(values.reshape(len(yt), -1), axis=1) for name, values in scores.items()}
 
 
@@ -169,6 +176,11 @@ def score_model(tasks: AbstractTasks, batch: Task, model: AbstractNeuralProcess,
     """
     instance(Task, batch=batch)
     instance(AbstractNeuralProcess, model=model)
+    if np.ndim(batch.xc) != 3:
+        raise ValueError(
+            f"`batch` must be tasks of a leading axis, as `draw` gives them: `xc` [tasks, nc, dx]; got "
+            f"{[*np.shape(batch.xc)]}."
+        )
     model = wide_enough(model, np.asarray(batch.xc))
     if tiled or batch.xc.shape[1] > EXACT:
         return _score_tiled(model, batch)

@@ -316,8 +316,15 @@ def side_by_side(predictions: Iterator[Prediction]) -> Prediction:
 
 def moments(distribution: Distribution) -> Float[Array, "3 nt dy"]:
     """Mean, variance of a new observation, variance of the function. **Raises** `ValueError` where the columns are no
-    event."""
+    event, `NotImplementedError` for a distribution of which NumPyro knows no mean or variance."""
     observation, function = marginals(distribution), marginals(noiseless(distribution))
+    try:
+        _ = observation.mean, observation.variance
+    except NotImplementedError as error:
+        raise NotImplementedError(
+            f"{type(observation).__name__}, what the likelihood gives, has no `mean` or no `variance`, which are "
+            "predicted: write a class of it that has both, or draw from it by `npax.sample`."
+        ) from error
     if jnp.ndim(observation.mean) != 2:
         raise ValueError(
             "The distribution of a likelihood must have the batch shape [nt] and the event shape [dy]; got "

@@ -75,6 +75,7 @@ class AbstractNeuralProcess(eqx.Module):
     ) -> Distribution:
         """`predict(condition(xc, yc, mask), xt)`; `error`: known standard errors of `yc`, for models that take them,
         `condition(xc, yc, mask, error)`."""
+        check_points(self, xc, yc, mask, "c")
         return self.predict(condition_on(self, xc, yc, mask, error), xt)
 
 

@@ -33,7 +33,9 @@ class Stage(eqx.Module):
 class Curriculum(eqx.Module):
     """Several shapes of tasks in one training: a step draws from one of them, so each is compiled once.
 
-    The order is fixed and even: of the stages that have started, the one that lags most behind its weight is next.
+    The order is fixed and even: of the stages that have started, the one that lags most behind its weight is next, for
+    as many steps as are compiled into one program, the `chunk` of `fit`, 25 by default. **Pitfall:** in a training of
+    fewer than that for each stage the last ones get no turn; choose a smaller `chunk`.
 
     **Raises:** `TypeError` for something else than a sequence of `Stage`s; `ValueError` where none of them is there
     from the start.

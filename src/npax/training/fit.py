@@ -27,7 +27,7 @@ from .checks import check_drawn, check_functions, check_precision, check_run, ch
 from .lapack import without_deadlock
 from .optimizers import muon
 from .program import Chunk, forget_if_many, run, start
-from .resume import alone, fingerprint_of_run, resumed, write_last
+from .resume import alone, code_of_run, fingerprint_of_run, resumed, write_last
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,10 +126,10 @@ def fit(
 
     **Raises:** `ValueError` where an argument is out of range, the tasks have other columns than the model, or a
     checkpoint is of another run: of another model (with other weights at its start; those of the checkpoint itself will
-    do), `key`, tasks, objective (both by their own code), kind of optimiser or batch size, or of more steps (more
-    `steps`, and other learning rates, prolong it), or another training is running in its folder, or weights are of
-    float16; `TypeError` for arguments of another kind; `KeyboardInterrupt` goes through after the checkpoint is
-    written.
+    do), `key`, tasks, objective (both by their own code, and the numbers and arrays it reads of its module), kind of
+    optimiser or batch size, or of more steps (more `steps`, and other learning rates, prolong it), or another training
+    is running in its folder, or weights are of float16; `TypeError` for arguments of another kind; `KeyboardInterrupt`
+    goes through after the checkpoint is written.
     **Warns** where a sampler does not look at its key, where `evaluate` fails at the end (the result lacks that
     evaluation; before, its errors end the training, which a checkpoint keeps) or a checkpoint cannot be written, where
     more than a tenth of the steps were skipped, since loss or gradient was not finite, and where samplers factorise
@@ -165,7 +165,8 @@ def fit(
             stack.enter_context(alone(folder))
             state = resumed(state, about, folder) if resume else state
         plan = curriculum.plan(-(-steps // chunk))
-        contents = [_contents(stage.tasks) for stage in curriculum.stages]
+        code = code_of_run(curriculum, objective)
+        contents = [f"{code} {_contents(stage.tasks)}" for stage in curriculum.stages]
         state, stages, numbers = everywhere((state, curriculum.stages, jr.key_data(run_key)), mesh)
         run_key = jr.wrap_key_data(numbers, impl=jr.key_impl(run_key))
 

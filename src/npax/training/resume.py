@@ -10,6 +10,7 @@ from types import CodeType, FunctionType, MethodType
 
 import equinox as eqx
 import jax
+import numpy as np
 
 from ..files import held
 from ..fingerprint import content, fingerprint
@@ -95,11 +96,30 @@ def _codes_of_samplers(part):
     return found.union(*(_codes_of_samplers(getattr(part, field.name, None)) for field in fields))
 
 
+def code_of_run(curriculum, objective):
+    """What the objective and the samplers do, where they are a user's own, and the values that they read of modules."""
+    return fingerprint((_code(objective), sorted(_codes_of_samplers([stage.tasks for stage in curriculum.stages]))))
+
+
 def _code(function):
-    """What a function of a user's own does: where it is edited it is another. npax's have a version."""
+    """What a function of a user's own does: where it is edited, or a value that it reads of its module is another, it
+    is another. npax's have a version."""
     function = _plain(function)
     own = isinstance(function, FunctionType) and str(function.__module__).split(".")[0] != "npax"
-    return _instructions(function.__code__) if own else ""
+    return f"{_instructions(function.__code__)} {_values_read(function)}" if own else ""
+
+
+def _values_read(function):
+    """Of the numbers, texts and arrays that a function reads of its module, whether they are the same."""
+    found = {name: function.__globals__.get(name) for name in _names(function.__code__)}
+    plain = bool | int | float | complex | str | np.ndarray | np.generic | jax.Array
+    found = {name: a for name, a in found.items() if isinstance(a, plain) and not isinstance(a, jax.core.Tracer)}
+    return fingerprint(sorted(found.items())) if found else ""
+
+
+def _names(code):
+    """Those that code reads, and code within it."""
+    return {*code.co_names}.union(*(_names(part) for part in code.co_consts if isinstance(part, CodeType)))
 
 
 def _plain(function):
