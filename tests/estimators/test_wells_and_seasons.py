@@ -49,6 +49,12 @@ def at(levels, X):
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
+def unsure_of(levels, of_rest, X):
+    """What is not known of the level at each row, beside what the field hears of it: less than its standard error."""
+    whole = np.minimum(of_rest.predict(X, return_std=True)[1] / levels.left[0], 1.0)
+    return levels.unsure[at(levels, X), 0] * (1 - np.sqrt(1 - whole**2))
+
+
 @pytest.mark.parametrize("include_noise", [True, False])
 def test_predictions_are_sums_of_levels_and_of_what_they_leave(apart, wells, include_noise):
     reg, of_rest, levels = apart
@@ -60,7 +66,7 @@ def test_predictions_are_sums_of_levels_and_of_what_they_leave(apart, wells, inc
     rest, of_rest_std = of_rest.predict(X, return_std=True, include_noise=include_noise)
     known = well >= 0
     assert np.allclose(mean[known], (rest + levels.values[well, 0])[known], atol=1e-5)
-    assert np.allclose(std[known], np.hypot(of_rest_std, levels.unsure[well, 0])[known], rtol=1e-5)
+    assert np.allclose(std[known], np.hypot(of_rest_std, unsure_of(levels, of_rest, X))[known], rtol=1e-5)
     of_new = npax.NeuralProcessRegressor(reg.model, strategy="exact", levels=False)
     of_new.fit(levels.places, levels.values[:, 0], error=levels.unsure[:, 0])
     level, unsure = of_new.predict(X[["x", "y"]].to_numpy()[~known], return_std=True)
@@ -79,7 +85,8 @@ def test_covariances_are_those_of_both(apart, wells):
     own = (well[:, None] == well) & (well >= 0)
     known = np.outer(well >= 0, well >= 0)
     added = (cov - of_rest_cov)[known]
-    assert np.allclose(added, np.where(own, levels.unsure[well, 0] ** 2, 0.0)[known], atol=1e-4 * np.max(cov))
+    unsure = unsure_of(levels, of_rest, X)
+    assert np.allclose(added, np.where(own, np.outer(unsure, unsure), 0.0)[known], atol=1e-4 * np.max(cov))
     new = (cov - of_rest_cov)[-2:, -2:]  # one well, one level at both times
     assert np.allclose(new, new[0, 0], rtol=1e-3) and new[0, 0] > 1.0
 
@@ -92,8 +99,9 @@ def test_averages_are_as_unsure_as_their_levels(apart, wells):
     _, cov = reg.predict_average(X, weights, return_cov=True)
     _, of_rest_cov = of_rest.predict_average(X, weights, return_cov=True)
     shares = weights / weights.sum(axis=1, keepdims=True)
-    of_wells = np.stack([np.bincount(well, share, len(levels.values)) for share in shares])
-    assert np.allclose(cov - of_rest_cov, (of_wells * levels.unsure[:, 0] ** 2) @ of_wells.T, rtol=1e-3, atol=1e-6)
+    unsure = shares * unsure_of(levels, of_rest, X)
+    of_wells = np.stack([np.bincount(well, region, len(levels.values)) for region in unsure])
+    assert np.allclose(cov - of_rest_cov, of_wells @ of_wells.T, rtol=1e-3, atol=1e-6)
     new = wells[1][PLACE].iloc[-2:]
     mean, std = reg.predict_average(new, return_std=True)
     assert mean == pytest.approx(reg.predict(new).mean(), rel=1e-5)

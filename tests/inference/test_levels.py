@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from npax.inference import Exact, LatLon, Levels, LevelsEverywhere, Planar, levels_of
+from npax import NeuralProcessRegressor
+from npax.inference import Exact, LatLon, Levels, LevelsEverywhere, Planar, Prediction, levels_of
 
 
 def network(rng, stations=12, times=20, missing=0.3):
@@ -201,3 +202,37 @@ def test_a_level_of_which_next_to_nothing_is_known_is_that_of_the_map(everywhere
     found = other.different(np.column_stack([known.places, np.zeros(9)]))
     assert np.count_nonzero(~found.known) == 1
     assert other(np.column_stack([known.places[4:5], [0.0]])).std().item() < 100
+
+
+def test_what_is_left_of_a_levels_chance_deviation_is_that_of_universal_kriging(everywhere):
+    """Of a Matern-1/2 process that is seen at ten times, a level that is off by one moves what kriging makes of the
+    rest by the sum of its weights: all of it is left far away, nothing beside what is seen."""
+    seen, asked = np.arange(10.0)[:, None], np.array([4.0, 4.5, 9.5, 11.0, 15.0, 100.0])[:, None]
+    k, between = (np.exp(-np.abs(a - b.T) / 3) for a, b in ((seen, seen), (asked, seen)))
+    weights = np.linalg.solve(k, between.T).T
+    std = 2.0 * np.sqrt(np.maximum(1 - np.sum(weights * between, axis=1, keepdims=True), 0.0))
+    true = 1 - weights.sum(axis=1, keepdims=True)
+    levels = LevelsEverywhere(everywhere.levels._replace(left=np.array([2.0])), LatLon(), everywhere.map)
+    found = levels.unheard(Prediction(np.zeros_like(std), std, std))
+    assert np.allclose(found[[0, 2, 3, 4, 5]], true[[0, 2, 3, 4, 5]], atol=1e-6)
+    assert 0 < true[1].item() < found[1].item() < 0.1, "between two that are seen a little too much"
+    assert found[0] < 1e-6 and found[-1] > 0.999
+
+
+def test_averages_over_what_is_seen_are_as_certain_as_what_is_seen(optimised):
+    """Whatever is taken for the level and whatever for the season: of fields that a Gaussian process knows."""
+    rng = np.random.default_rng(3)
+    places, days = rng.uniform(size=(14, 2)), 30.0 * np.arange(18)
+    station, month = (a.ravel() for a in np.indices((14, 18)))
+    apart, later = (np.sqrt(np.square(a[:, None] - a).sum(axis=-1)) for a in (places, days[:, None]))
+    root = np.linalg.cholesky(np.kron(np.exp(-apart / 0.3), np.exp(-later / 200)) + 1e-9 * np.eye(252))
+    field = 5 * rng.normal(size=14)[station] + 3 * rng.normal(size=18)[month] + root @ rng.normal(size=252)
+    x = np.column_stack([places[station], days[month]])
+    shown = rng.uniform(size=252) > 0.2
+    reg = NeuralProcessRegressor().fit(x[shown], (field + 0.05 * rng.normal(size=252))[shown])
+    assert reg.takes_levels_ and len(reg.levels_[0]) == 2
+    each = month == np.arange(18)[:, None]
+    mean, std = reg.predict_average(x, each, return_std=True)
+    away = mean - np.array([field[of].mean() for of in each])
+    assert np.std(away) < 0.2 and np.all(np.abs(away) < 4 * std)
+    assert 0.5 * np.sqrt(np.mean(away**2)) < np.sqrt(np.mean(std**2)) < 2 * np.sqrt(np.mean(away**2))

@@ -70,12 +70,13 @@ def _covariance(predictor, x, weights, std, unit):
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
         drift, doubt = predictor.drift, predictor.doubt(x) * (predictor.drift.unit / unit)
-        added = sum(np.square(levels(places).std() / unit) for levels in predictor.levels)
-        of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1) - added, 0.0)) / drift.widened
+        rest = predictor.field(places)
+        of_field = rest.function_std / unit
         among = _covariance(predictor.field, places, weights, of_field, unit)
         of_regions = np.einsum("kn,npc->kpc", weights, doubt)
         among = among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)
-        return sum((_of_levels(levels, places, weights, unit) for levels in predictor.levels), among)
+        told = (places, weights, unit, rest)
+        return sum((_of_levels(levels, *told) for levels in predictor.levels), among)
     if isinstance(predictor, ByColumn):
         each = predictor.split(std, unit)
         return np.concatenate([_covariance(p, x, weights, *own) for p, *own in each], axis=-1)
@@ -101,17 +102,21 @@ def _covariance(predictor, x, weights, std, unit):
     return np.stack(columns, axis=-1)
 
 
-def _of_levels(levels: LevelsEverywhere, x, weights, unit):
-    """Of known levels, each by itself, and of the map of the others, which have deviations of their own."""
-    some = levels.different(x)
-    of_places = np.stack([np.bincount(some.rows, region, len(some.places)) for region in weights])
+def _of_levels(levels: LevelsEverywhere, x, weights, unit, rest):
+    """Of known levels, each by itself, and of the map of the others, which have deviations of their own; `rest`: what
+    is predicted of what they leave."""
+    some, m = levels.different(x), len(unit)
+    shares = np.broadcast_to(some.shares(levels.unheard(rest)), (len(x), m))
+    of_places = np.zeros((len(weights), len(some.places), m))
+    for of_region, region in zip(of_places, weights, strict=True):
+        np.add.at(of_region, some.rows, region[:, None] * shares)
     own = levels.levels.unsure[some.at] / unit
-    among = np.zeros((len(weights), len(weights), len(unit)))
+    among = np.zeros((len(weights), len(weights), m))
     if not some.known.all():
-        predicted, new = levels.map(some.new), of_places[:, ~some.known]
+        predicted, new = levels.map(some.new), of_places[:, ~some.known, 0]
         own[~some.known] = np.sqrt(predicted.variance - predicted.function_variance) / unit
         among = _covariance(levels.map, some.new, new, predicted.function_std / unit, unit)
-    return among + np.einsum("kp,lp,pc->klc", of_places, of_places, np.square(own))
+    return among + np.einsum("kpc,lpc,pc->klc", of_places, of_places, np.square(own))
 
 
 def _of_the_near(response, points, j, variance):

@@ -67,9 +67,10 @@ def covariance(
     check_joint(len(x))
     if isinstance(predictor, WithDrift):
         (places, _), doubt = predictor.columns.split(x), predictor.doubt(x) * predictor.drift.unit
-        among = covariance(predictor.field, places, predictor.field(places), include_noise=include_noise)
+        rest = predictor.field(places)
+        among = covariance(predictor.field, places, rest, include_noise=include_noise)
         among = among * np.square(predictor.drift.widened) + np.einsum("ipc,jpc->ijc", doubt, doubt)
-        return sum((_of_levels(levels, places) for levels in predictor.levels), among)
+        return sum((_of_levels(levels, places, levels.unheard(rest)) for levels in predictor.levels), among)
     if isinstance(predictor, ByColumn):
         each = [(p, Prediction(*own)) for p, *own in predictor.split(*prediction)]
         return np.concatenate([covariance(p, x, own, include_noise=include_noise) for p, own in each], axis=-1)
@@ -125,14 +126,17 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
         of_slopes = jr.fold_in(key, 2**30)  # none of those that a split gives
-        rest = joint_samples(predictor.field, places, n, key, include_noise=include_noise)
-        middle = predictor.field(places).mean
-        rest = middle + predictor.drift.widened * (rest - middle)
+        drawn = joint_samples(predictor.field, places, n, key, include_noise=include_noise)
+        rest = predictor.field(places)
+        drawn = rest.mean + predictor.drift.widened * (drawn - rest.mean)
         doubt = predictor.doubt(x) * predictor.drift.unit
         slopes = np.asarray(jr.normal(of_slopes, (n, *doubt.shape[1:])), np.float64)
-        rest = rest + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
-        keys = jr.split(jr.fold_in(of_slopes, 1), len(predictor.levels))
-        return sum((_levels(*each, places, n) for each in zip(predictor.levels, keys, strict=True)), rest)
+        drawn = drawn + predictor.added(x) + np.einsum("ipc,spc->sic", doubt, slopes)
+        for levels, own in zip(
+            predictor.levels, jr.split(jr.fold_in(of_slopes, 1), len(predictor.levels)), strict=True
+        ):
+            drawn = drawn + _levels(levels, own, places, n, levels.unheard(rest))
+        return drawn
     if isinstance(predictor, ByColumn):
         each = zip(predictor.each, jr.split(key, len(predictor.each)), strict=True)
         return np.concatenate([joint_samples(p, x, n, own, include_noise=include_noise) for p, own in each], axis=-1)
@@ -167,7 +171,7 @@ def joint_samples(predictor: Predictor, x: np.ndarray, n: int, key, *, include_n
     return samples + predictor.noise(x) * np.asarray(jr.normal(of_noise, samples.shape), np.float64)
 
 
-def _of_levels(levels: LevelsEverywhere, x):
+def _of_levels(levels: LevelsEverywhere, x, share):
     """Their joint covariance, `[n n dy]`: that of the map, and of what is not known of those that were seen."""
     some, dy = levels.different(x), levels.levels.values.shape[1]
     among = np.zeros((len(some.places), len(some.places), dy))
@@ -175,18 +179,19 @@ def _of_levels(levels: LevelsEverywhere, x):
     among[seen, seen] = np.square(levels.levels.unsure[some.at[seen]])
     if not some.known.all():
         among[np.ix_(~some.known, ~some.known)] = covariance(levels.map, some.new, levels.map(some.new))
-    return among[np.ix_(some.rows, some.rows)]
+    share = some.shares(share)
+    return among[np.ix_(some.rows, some.rows)] * share[:, None] * share
 
 
-def _levels(levels: LevelsEverywhere, key, x, n):
+def _levels(levels: LevelsEverywhere, key, x, n, share):
     """Joint samples of them, `[n nt dy]`."""
     some, (of_known, of_new) = levels.different(x), jr.split(key)
     known = levels.levels
     deviations = np.asarray(jr.normal(of_known, (n, *known.values.shape)), np.float64)
-    drawn = np.take(known.values + known.unsure * deviations, some.at, axis=1)
+    values, away = np.take(known.values, some.at, axis=0), np.take(known.unsure * deviations, some.at, axis=1)
     if not some.known.all():
-        drawn[:, ~some.known] = joint_samples(levels.map, some.new, n, of_new)
-    return drawn[:, some.rows]
+        values[~some.known], away[:, ~some.known] = 0.0, joint_samples(levels.map, some.new, n, of_new)
+    return values[some.rows] + some.shares(share) * away[:, some.rows]
 
 
 def _drawn_in_views(model, xc, yc, xt, n, key, **options):

@@ -39,13 +39,14 @@ class Levels(NamedTuple):
     r"""The main effect of some columns of `x`: of stations, say, a value each that is part of all observations there.
 
     **Shapes:** `columns`, which; `places [m k]`, the different rows of these; `values [m dy]` and their standard errors
-    `unsure [m dy]`.
+    `unsure [m dy]`; `left [dy]`, the standard deviation of what they leave, 0 where that is not known.
     """
 
     columns: tuple[int, ...]
     places: np.ndarray
     values: np.ndarray
     unsure: np.ndarray
+    left: np.ndarray | float = 0.0
 
 
 def levels_of(
@@ -88,8 +89,10 @@ def levels_of(
     if not best:
         return [], y
     std, (first, *others) = standardise.std, best
-    best = [first._replace(values=standardise.undo(first.values), unsure=first.unsure * std)]
-    best += [of._replace(values=of.values * std, unsure=of.unsure * std) for of in others]
+    best = [first._replace(values=standardise.undo(first.values))] + [
+        of._replace(values=of.values * std) for of in others
+    ]
+    best = [of._replace(unsure=of.unsure * std, left=of.left * std) for of in best]
     return best, y - sum(of.values[sides.code(of.columns)] for of in best)
 
 
@@ -128,6 +131,10 @@ class Different(NamedTuple):
         """Places that were never seen, `[m k]`."""
         return self.places[~self.known]
 
+    def shares(self, of_known: np.ndarray | float) -> np.ndarray:
+        """Those of each row, `[n dy]` or `[n 1]`: all of what was never seen."""
+        return np.where(self.known[self.rows, None], of_known, 1.0)
+
 
 class LevelsEverywhere:
     """Levels at any places: where these were seen those that are known, elsewhere what a `map` of them predicts, their
@@ -145,14 +152,28 @@ class LevelsEverywhere:
         self.apart = self.tree.query(self.frame(self.positions), 2)[0][:, 1]
         self.trusted = np.all(levels.unsure < levels.values.std(axis=0), axis=1)  # of others the map knows more
 
-    def __call__(self, x: Float[np.ndarray, "n d"]) -> Prediction:
-        """Means, and standard deviations that are the same with and without noise."""
+    def __call__(self, x: Float[np.ndarray, "n d"], share: Float[np.ndarray, "n dy"] | float = 1.0) -> Prediction:
+        """Means, and standard deviations that are the same with and without noise; `share`: of the chance deviations
+        of levels that are known (`unheard`)."""
         some = self.different(x)
         mean, std = (np.take(a, some.at, axis=0) for a in (self.levels.values, self.levels.unsure))
         if not some.known.all():
             predicted = self.map(some.new)
             mean[~some.known], std[~some.known] = predicted.mean, predicted.std()
-        return Prediction(mean[some.rows], std[some.rows], std[some.rows])
+        std = std[some.rows] * some.shares(share)
+        return Prediction(mean[some.rows], std, std)
+
+    def unheard(self, rest: Prediction) -> Float[np.ndarray, "n dy"]:
+        r"""The share of a level's chance deviation that is left in the sum, at places where what levels leave is
+        predicted as `rest`.
+
+        If a level is $e$ too high all that is seen of its place is left $e$ too low, and the field, which hears that,
+        is $w e$ too low at other times: $(1 - w) e$ remains, as in universal kriging. Beside observations whose
+        correlation with the place is $\rho$ the weight is $w = \rho$, and the variance $1 - \rho^2$ of the whole, by
+        which $w$ is told here: far from all that is seen all of $e$ remains, beside it nothing.
+        """
+        whole = np.maximum(self.levels.left, np.finfo(float).tiny)
+        return 1 - np.sqrt(1 - np.square(np.minimum(rest.observation_std / whole, 1.0)))
 
     def different(self, x: Float[np.ndarray, "n d"]) -> Different:
         """The different places among the rows of `x`. What differs by no more than by rounding to float32 is one."""
@@ -241,7 +262,7 @@ def _kept(sides, some, y, known):
             break
         if all(large):
             found = zip(some, map(sides.places, some), levels, unsure, strict=True)
-            return [Levels(*of) for of in found], variance
+            return [Levels(*of, np.sqrt(variance)) for of in found], variance
         some = [side for side, is_large in zip(some, large, strict=True) if is_large]
     return [], np.full(y.shape[1], np.inf)
 

@@ -34,7 +34,7 @@ class WithDrift:
         rest, mean = self.field(places), self.added(x)
         unknown = np.sqrt(np.square(self.doubt(x)).sum(axis=1)) * self.drift.unit
         for levels in self.levels:
-            found = levels(places)
+            found = levels(places, levels.unheard(rest))
             mean, unknown = mean + found.mean, np.hypot(unknown, found.std())
         stds = (np.hypot(self.drift.widened * std, unknown) for std in (rest.observation_std, rest.function_std))
         return Prediction(rest.mean + mean, *stds)
