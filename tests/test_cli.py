@@ -996,7 +996,10 @@ def test_dates_that_are_none_are_not_read_otherwise(bad, tmp_path):
     """No day becomes a month, and no column is read in two ways."""
     table = pd.DataFrame({"day": ["01.02.2020", "02.02.2020", bad, "04.02.2020"]})
     assert list(with_dates(table, ["day"])["day"]) == list(table["day"])
-    with pytest.raises(ValueError, match=f"of dates, but for 1 of 4, first '{bad}' in row 3"):
+    told = f"of dates, but for 1 of 4, first '{bad}' in row 3"
+    if bad == "2020-01-31":
+        told = f"of dates that are written in two ways: '01.02.2020' and, in 1 of 4 rows, '{bad}'. Write all alike"
+    with pytest.raises(ValueError, match=told):
         check_columns(table, ["day"], tmp_path, dated=["day"])
 
 
@@ -1057,10 +1060,26 @@ def test_scores_of_other_units_are_noted(weights, tmp_path):
     assert "temp is in" not in predict(tmp_path / "o.nc", weights, "--at", tmp_path / "o.nc", *at[2:], x=["x"]).output
 
 
-def test_a_table_in_another_encoding_is_refused_with_the_remedy(weights, tmp_path):
-    (tmp_path / "d.csv").write_bytes("lon,lat,temp °C\n1,2,3\n".encode("latin-1"))
+def test_a_table_in_the_letters_of_windows_is_read_and_told(tmp_path):
+    """As German spreadsheets write it; wherever in the file the first letter is that tells."""
+    text = "Höhe;Ort;Größe\n1,5;Köln;2\n2,5;Århus;3\n"
+    for name, content in {"d.csv": text, "late.csv": "a;Ort\n" + "1,5;Koln\n" * 200_000 + "2,5;Köln\n"}.items():
+        for encoding in ("cp1252", "utf-8", "utf-8-sig"):
+            (tmp_path / name).write_bytes(content.encode(encoding))
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                table = read(tmp_path / name, lambda column: column.name == "Ort")
+            assert [str(one.message).endswith("those of Windows (cp1252).") for one in told] == [True] * (
+                encoding[0] == "c"
+            )
+            assert "Köln" in set(table["Ort"]) and table.iloc[0, 0] == 1.5
+    assert list(read(tmp_path / "d.csv").columns) == ["Höhe", "Ort", "Größe"]
+
+
+def test_a_table_of_utf_16_is_refused_with_the_remedy(weights, tmp_path):
+    (tmp_path / "d.csv").write_bytes("lon,lat,temp °C\n1,2,3\n".encode("utf-16"))
     args = ["--resolution", 1, "-o", tmp_path / "o.csv"]
-    refused(predict(tmp_path / "d.csv", weights, *args), "not written in UTF-8", 'encoding="latin-1"')
+    refused(predict(tmp_path / "d.csv", weights, *args), "not written in UTF-8", "iconv -f UTF-16 -t UTF-8")
 
 
 def test_grids_of_dates_have_a_size_of_cells_for_each_coordinate(observations, weights, tmp_path):

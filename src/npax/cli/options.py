@@ -40,7 +40,10 @@ Y = Annotated[str, typer.Option(help="The column of the values.", show_default=F
 Ys = Annotated[
     list[str],
     typer.Option(
-        help="The column of the values, or several, each predicted by itself.", metavar="Y...", show_default=False
+        help="The column of the values, or several, each predicted by itself: not with --plot, --counts or "
+        "--lognormal, and with -o X.zarr only if they are missing in the same rows.",
+        metavar="Y...",
+        show_default=False,
     ),
 ]
 Covariates = Annotated[

@@ -1,5 +1,6 @@
 """Tables and grids on disk: CSV, Parquet, NetCDF, Zarr. Needs pandas and xarray (`pip install 'npax[geo]'`)."""
 
+import codecs
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,6 +17,7 @@ except ImportError as error:
 
 from ..arrow import dates_of_numpy
 from ..numeric import Texts, is_number
+from ..warn import warn
 from .marks import Marks
 
 ZONE = r":\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::?\d\d)?)$"
@@ -24,6 +26,8 @@ NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal")
 """What pandas infers of columns that are numbers, or become numbers."""
 DOTTED = "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S"
 """How dates are written the day first."""
+PIECE = 2**20
+"""Bytes that are looked at together."""
 LOOKED_AT = 1000
 """Rows whose numbers say how decimals are written."""
 SUFFIXES = (".csv", ".parquet", ".nc", ".zarr")
@@ -80,22 +84,20 @@ def read(
         return read_grid(path)
     try:
         return _read_csv(path, of_names, as_written) if kind == ".csv" else _with_levels(pd.read_parquet(path))
-    except UnicodeDecodeError as error:
-        remedy = '`pandas.read_csv(path, encoding="latin-1").to_csv(path, index=False)`'
-        raise ValueError(f"'{path}' is not written in UTF-8 ({error}). Write it anew: {remedy}.") from error
     except (ValueError, OSError) as error:  # no columns, no table, no text
         raise ValueError(f"'{path}' cannot be read as a table: {error}") from error
 
 
 def _read_csv(path, of_names, as_written):
     """Without an index: one would be made of the first column where rows end with a comma, and names would shift."""
-    above, names, rows = _first_lines(path)
+    encoding = _encoding(path)
+    above, names, rows = _first_lines(path, encoding)
     marks = Marks.of(names, rows)
     _refuse_twice([name.strip() for name in marks.cells(names)])
     if above and all(map(is_number, marks.cells(names))):
         raise ValueError(f"below the comments its first line is '{names.strip()}': write the names there, without '#'.")
     rules: dict[str, Any] = {"index_col": False, "skipinitialspace": True, **marks._asdict()}
-    with path.open(encoding="utf-8-sig", newline="") as file, warnings.catch_warnings():
+    with path.open(encoding=encoding, newline="") as file, warnings.catch_warnings():
         for _ in range(above):
             file.readline()
         warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -106,20 +108,38 @@ def _read_csv(path, of_names, as_written):
                 "its rows have more values than its first line has names. Name every column, that of row names too."
             ) from warning
     if chosen := [name for name in table if of_names(table[name])]:
-        texts = _texts(path, chosen, rules | {"skiprows": above})
+        texts = _texts(path, chosen, rules | {"skiprows": above, "encoding": encoding})
         table = table.assign(**{name: as_written(table[name], texts[name]) for name in chosen})
     return table
 
 
 def _texts(path, names, rules):
     rules = rules | {"usecols": lambda name: name.strip() in names}
-    texts = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", **rules).rename(columns=str.strip)
+    texts = pd.read_csv(path, dtype=str, keep_default_na=False, **rules).rename(columns=str.strip)
     return texts.apply(lambda column: column.str.strip())
 
 
-def _first_lines(path):
+def _encoding(path):
+    """UTF-8, or, of what is none, that of Windows in the west of Europe. **Raises** `ValueError` for bytes of neither,
+    such as those of UTF-16."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while piece := file.read(PIECE):
+                if b"\0" in piece:
+                    anew = "`iconv -f UTF-16 -t UTF-8 old.csv > new.csv`"
+                    raise ValueError(f"it is not written in UTF-8. Write it anew, if it is of UTF-16 by {anew}.")
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            warn(f"'{path}' is not written in UTF-8: its letters are taken for those of Windows (cp1252).")
+            return "cp1252"
+    return "utf-8-sig"
+
+
+def _first_lines(path, encoding):
     """How many comments and empty lines stand above, the line of names, and those below it."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
+    with path.open(encoding=encoding, errors="replace") as file:
         above, names = 0, file.readline()
         while names.startswith("#") or names.isspace():
             above, names = above + 1, file.readline()
@@ -252,7 +272,11 @@ def _no_dates(column):
     bad = np.flatnonzero(dates.isna() & column.notna())
     if not len(bad) or 2 * len(bad) > column.count():
         return ""
-    return f"of dates, but for {len(bad):,} of {len(column):,}, first '{column.iloc[bad[0]]}' in row {bad[0] + 1}. "
+    first = column.iloc[bad[0]]
+    if any(other.iloc[bad].notna().all() for other in each):
+        of_all = f"of dates that are written in two ways: '{column[dates.notna()].iloc[0]}' and, in {len(bad):,} of "
+        return f"{of_all}{len(column):,} rows, '{first}'. Write all alike. "
+    return f"of dates, but for {len(bad):,} of {len(column):,}, first '{first}' in row {bad[0] + 1}. "
 
 
 def _no_numbers(column):

@@ -24,7 +24,8 @@ SINCE = (
 )
 TAKEN = (
     "`npax.interpolate` and `npax predict` take dates and durations of NumPy's as coordinates where `coords` is "
-    "'planar', or beside longitude and latitude: `pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
+    "'planar' (metres and a date too: 'isotropic' is for columns of one unit), or beside longitude and latitude: "
+    "`pandas.to_datetime(dates)`, of a zone `.dt.tz_convert(None)`."
 )
 
 

@@ -151,7 +151,7 @@ def interpolate(
     parts = given.parts()
     if store is not None and len(parts) > 1:
         raise ValueError(
-            f"`store` takes columns `y` of the same gaps, and those of {ys} differ: write a store for each."
+            f"`store` takes columns `y` of the same gaps, and those of {ys} differ: write a store (.zarr) for each."
         )
     out, strategies = target if grid is None else grid.frame, []
     for part in parts:
