@@ -274,7 +274,8 @@ def _no_dates(column):
         return ""
     first = column.iloc[bad[0]]
     if any(other.iloc[bad].notna().all() for other in each):
-        of_all = f"of dates that are written in two ways: '{column[dates.notna()].iloc[0]}' and, in {len(bad):,} of "
+        other = column.iloc[np.flatnonzero(dates.notna())[0]]
+        of_all = f"of dates that are written in two ways: '{other}' and, in {len(bad):,} of "
         return f"{of_all}{len(column):,} rows, '{first}'. Write all alike. "
     return f"of dates, but for {len(bad):,} of {len(column):,}, first '{first}' in row {bad[0] + 1}. "
 

@@ -11,6 +11,7 @@ from types import CodeType, FunctionType, MethodType
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from ..files import held
 from ..fingerprint import content, fingerprint
@@ -113,7 +114,7 @@ def _values_read(function):
     """Of the numbers, texts and arrays that a function reads of its module, whether they are the same."""
     found = {name: function.__globals__.get(name) for name in _names(function.__code__)}
     plain = bool | int | float | complex | str | np.ndarray | np.generic | jax.Array
-    found = {name: a for name, a in found.items() if isinstance(a, plain) and not isinstance(a, jax.core.Tracer)}
+    found = {name: a for name, a in found.items() if isinstance(a, plain) and not isinstance(a, Tracer)}
     return fingerprint(sorted(found.items())) if found else ""
 
 
