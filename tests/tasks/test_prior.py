@@ -17,7 +17,7 @@ from tinygp import kernels
 from npax.tasks import AsPrior, GPPosteriorTask, GPPrior, GPTask, RBFPrior, designs
 from npax.tasks.designs import _lattice, draw_places
 from npax.tasks.posterior import draw_and_condition
-from npax.tasks.prior import LONGEST, SHORTEST, Component, Field, _look, _shortest, draw_component, draw_noise
+from npax.tasks.prior import LONGEST, SHORTEST, Component, Field, _shortest, draw_component, draw_noise
 
 DRAWS = 2_000
 
@@ -151,50 +151,6 @@ def test_the_variance_of_a_field_is_its_covariance_with_itself(getkey):
         assert reference.relative(found, true) < 1e-5
 
 
-@pytest.mark.parametrize(
-    ("dx", "stations", "share"), [(1, False, 0.0), (2, False, 0.2), (3, False, 0.2), (3, True, 0.75)]
-)
-def test_separable_fields_are_products(dx, stations, share, getkey):
-    """Of a covariance over space and time k((0, 0), (s, t)) k((0, 0), (0, 0)) = k((0, 0), (s, 0)) k((0, 0), (0, t))."""
-    seen, corner = jnp.ones(9, bool), np.array([[0.2, 0.3, -0.4], [0.2, 0.3, 0.5]], np.float32)
-
-    @eqx.filter_jit
-    def draw(key):
-        field = Field.draw(key, seen, jnp.asarray(dx), jnp.asarray(True), stations)
-        first = corner[:, 0].max() * jnp.eye(3)[0] * (jnp.arange(3) < dx)
-        rest = corner[1] * (jnp.arange(3) < dx) - first
-        both = jnp.stack([jnp.zeros(3), first, rest, first + rest])
-        return field.separable, field(both[:1], both)[0], field.turn
-
-    with jax.numpy_dtype_promotion("standard"):
-        separable, k, turn = map(np.asarray, jax.jit(jax.vmap(draw))(jr.split(getkey(), 2000)))
-    assert abs(separable.mean() - share) < 0.03
-    upright = np.all(np.isclose(turn, np.eye(3)), axis=(1, 2))
-    assert not stations or upright[separable].all()
-    apart = np.abs(k[:, 3] * k[:, 0] - k[:, 1] * k[:, 2]) / k[:, 0] ** 2
-    if stations:
-        assert apart[separable].max() < 1e-4 and np.mean(apart[~separable & upright] > 1e-3) > 0.3
-
-
-def test_what_all_times_or_places_have_in_common_stays_however_far_apart_they_are(getkey):
-    """A quarter of the fields that are not plain keep some correlation across a distance of 1e4."""
-
-    @eqx.filter_jit
-    def draw(key):
-        field = Field.draw(key, jnp.ones(9, bool), jnp.asarray(2), jnp.asarray(False), True)
-        there = jnp.array([[0.0, 0.0, 0.0], [1e4, 0.0, 0.0], [0.0, 1e4, 0.0]])
-        each = jax.vmap(lambda c: c(there[:1], there))(field.components)[:, 0]
-        return field.separable, field.common, field._stationary(each)
-
-    separable, common, k = map(np.asarray, jax.jit(jax.vmap(draw))(jr.split(getkey(), 2000)))
-    assert np.all(common[~separable] == 0) and np.all((common >= 0) & (common < 1))
-    has = common[separable] > 0
-    assert np.allclose(has.mean(axis=0), 0.25, atol=0.04)
-    far = (k[:, 1:] / k[:, :1])[separable]
-    for axis, of in ((0, 1), (1, 0)):  # times, the first coordinate, are what the second kernel is of
-        assert np.all(far[has[:, of], axis] > 0.9 * common[separable][has[:, of], of])
-
-
 covariance = eqx.filter_jit(Component.__call__)
 
 
@@ -237,8 +193,7 @@ def test_all_dimensions_occur_and_the_rest_is_zero(draws):
     assert np.allclose(np.bincount(dimension, minlength=4)[1:] / DRAWS, [0.35, 0.4, 0.25], atol=0.05)
     context = np.abs(np.asarray(draws.task.xc)).max(axis=1) > 0
     assert (context <= used).all()
-    assert 2.2 < np.abs(np.asarray(draws.task.xc)).max() < 8**0.5  # some are turned in the plane
-    assert (np.abs(np.asarray(draws.task.xc)).max(axis=(1, 2)) > 2 + 1e-5).mean() < 0.25
+    assert np.abs(np.asarray(draws.task.xc)).max() <= 2.0 + 1e-5
 
 
 def test_half_of_the_contexts_are_standardised(draws):
@@ -389,40 +344,6 @@ def test_targets_may_lie_on_nodes_that_are_not_seen(lattices):
     assert np.mean(np.array(on_nodes) > 10) > 0.7
 
 
-def test_stations_are_read_at_the_same_times():
-    """Each once at a time, some not at all; and some readings that are missing are targets."""
-    n, nt = 80, 60
-
-    @jax.jit
-    def draw(dx):
-        sample = jax.vmap(lambda key: draw_places(key, dx, jnp.ones(n, bool), nt, True))
-        return sample(jr.split(jr.key(0), 200))
-
-    for dx in (2, 3):
-        xc, xt = (np.asarray(a).round(5) for a in draw(jnp.asarray(dx)))
-        times = np.array([len(np.unique(x[:, 0])) for x in xc])
-        shaken = times == n
-        assert 0.2 < shaken.mean() < 0.45 and times.min() >= 2 and 25 < np.percentile(times[~shaken], 90) < 60
-        for x, number in zip(xc[~shaken], times[~shaken], strict=True):
-            stations = np.unique(x[:, 1:dx], axis=0)
-            assert len(np.unique(x[:, :dx], axis=0)) == n <= number * len(stations)
-        silent = [np.isin(t[:, 1], x[:, 1]) & np.isin(t[:, 0], x[:, 0]) for x, t in zip(xc, xt, strict=True)]
-        assert np.mean(silent) > 0.05
-
-
-def test_a_look_at_a_task_turns_it(getkey):
-    """Lengths of the plane change alike, times are any of the coordinates, and lines stay as they are."""
-    draw = jax.jit(jax.vmap(_look, in_axes=(0, None, None)))
-    for dx, stations in ((1, False), (2, False), (2, True), (3, False), (3, True)):
-        look = np.asarray(draw(jr.split(getkey(), 500), jnp.asarray(dx), jnp.asarray(stations)), np.float64)
-        scale = np.cbrt(np.abs(np.linalg.det(look)))
-        assert np.allclose(look @ look.transpose(0, 2, 1), scale[:, None, None] ** 2 * np.eye(3), atol=1e-5)
-        same = np.all(look == np.eye(3), axis=(1, 2))
-        assert abs(same.mean() - {1: 1.0, 2: 2 / 3, 3: 2 / 3}[dx] / (dx if stations else 1)) < 0.06
-        assert scale.min() >= 0.8 and scale.max() < 1.001
-        assert np.all(look[:, :dx, dx:] == 0) and np.all(look[:, dx:, :dx] == 0)
-
-
 @pytest.mark.parametrize(
     "sizes, message",
     [
@@ -472,7 +393,7 @@ def test_noise_is_often_as_strong_as_the_field():
 def with_errors():
     draw = jax.jit(jax.vmap(GPPrior(24, 12, low=24, errors=0.5).sample))
     with jax.numpy_dtype_promotion("standard"):
-        return jax.tree.map(np.asarray, draw(jr.split(jr.key(0), 4 * DRAWS)))
+        return jax.tree.map(np.asarray, draw(jr.split(jr.key(0), DRAWS)))
 
 
 def test_half_of_the_tasks_have_known_errors_if_asked_for(with_errors):
@@ -487,7 +408,7 @@ def test_without_them_tasks_are_as_before(with_errors, draws):
     assert draws.task.error_c is None
     draw = jax.jit(jax.vmap(GPPrior(24, 12, low=24).sample))
     with jax.numpy_dtype_promotion("standard"):
-        plain = jax.tree.map(np.asarray, draw(jr.split(jr.key(0), 4 * DRAWS)))
+        plain = jax.tree.map(np.asarray, draw(jr.split(jr.key(0), DRAWS)))
     none = ~np.any(with_errors.task.error_c > 0, axis=(1, 2))
     assert np.allclose(with_errors.task.yc[none], plain.task.yc[none], atol=1e-3)
     assert not np.allclose(with_errors.task.yc[~none], plain.task.yc[~none], atol=0.1)
@@ -496,7 +417,7 @@ def test_without_them_tasks_are_as_before(with_errors, draws):
 def test_squares_of_values_grow_by_those_of_their_errors(with_errors, rng):
     """The slope of one on the other, in tasks that are not standardised; for errors of other points it is zero."""
     yc, error = (a[..., 0] for a in (with_errors.task.yc, with_errors.task.error_c))
-    own = (np.ptp(error, axis=1) > 1.0) & (np.abs(yc.mean(axis=1)) > 1e-3)
+    own = (np.ptp(error, axis=1) > 0.3) & (np.abs(yc.mean(axis=1)) > 1e-3)
     square_y, square_error = np.square(yc[own]), np.square(error[own])
     unit = np.square(np.max(square_error, axis=1, keepdims=True))
 

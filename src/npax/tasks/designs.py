@@ -10,20 +10,20 @@ DX = 3
 
 
 def draw_places(
-    key: PRNGKeyArray, dx: Int[Array, ""], mask: Bool[Array, " nc"], nt: int, stations: bool | Bool[Array, ""] = False
+    key: PRNGKeyArray, dx: Int[Array, ""], mask: Bool[Array, " nc"], nt: int
 ) -> tuple[Float[Array, "nc 3"], Float[Array, "nt 3"]]:
     """Locations of observations under a random design, and of targets; zero in the columns from `dx` on.
 
     In two tasks of five targets are drawn as the observations are: other stations of the same network. In half of the
     tasks a fifth of the targets lie where there are observations, to the bit: who fits a model asks it there too. Half
     of the tasks of three coordinates lie on a sphere or a part of it, as longitudes and latitudes do
-    (`coords="latlon"`). `stations`: read again and again, at times along the first coordinate.
+    (`coords="latlon"`).
     """
     design, sides, kind, targets, where, cap, again = jr.split(key, 7)
-    round_the_globe = (dx == DX) & jr.bernoulli(where) & ~jnp.asarray(stations)
+    round_the_globe = (dx == DX) & jr.bernoulli(where)
     seen = jnp.sum(mask.astype(jnp.float32))
     sides = _draw_sides(sides)
-    places = sides * _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen, stations)
+    places = sides * _draw_design(design, len(mask) + nt, jnp.where(round_the_globe, 2, dx), seen)
     xc, alike = places[: len(mask)], places[len(mask) :]
     xt = jnp.where(jr.bernoulli(kind, 0.4), alike, _draw_targets(targets, xc, mask, nt, sides))
     on_sphere = _on_sphere(cap, xc, xt)
@@ -32,13 +32,13 @@ def draw_places(
     return xc, _some_at(again, xc, mask, xt)
 
 
-def _draw_design(key, n, dx, seen, stations):
+def _draw_design(key, n, dx, seen):
     """The first points are as spread as the rest; on a lattice the first `seen` of them are its nodes."""
     kind, points = jr.split(key)
     designs = (_uniform, _clustered, _gridded, _with_hole, _band, _blob)
     which = jr.choice(kind, 1 + len(designs), p=jnp.array([0.24, 0.24, 0.10, 0.06, 0.12, 0.11, 0.13]))
-    lattice = _lattice(points, n, dx, seen, stations)
-    return jnp.stack([lattice, *(design(points, n) for design in designs)])[jnp.where(stations, 0, which)]
+    lattice = _lattice(points, n, dx, seen)
+    return jnp.stack([lattice, *(design(points, n) for design in designs)])[which]
 
 
 def _draw_sides(key):
@@ -90,13 +90,13 @@ def _gridded(key, n):
     return jnp.round((_uniform(points, n) + 2) / 4 * nodes) / nodes * 4 - 2
 
 
-def _lattice(key, n, dx, seen, stations=False):
+def _lattice(key, n, dx, seen):
     """At most one point on each node of a lattice of `dx` axes: what is measured every day, or on a raster. In half of
     them row by row without a gap; else up to half of the nodes are left out, which targets may lie on. Some are shaken
-    by up to half a step, some turned in the plane. Of `stations` its lines along the first axis lie anywhere."""
+    by up to half a step, some turned in the plane."""
     free, gaps, missing, sizes, pick, shaken, shake, by, turned, angle = jr.split(key, 10)
-    missing = jnp.where(jr.bernoulli(gaps) | stations, jr.uniform(missing, maxval=0.5), 0.0)
-    sides = _sides(sizes, dx, seen / (1 - missing), stations)
+    missing = jnp.where(jr.bernoulli(gaps), jr.uniform(missing, maxval=0.5), 0.0)
+    sides = _sides(sizes, dx, seen / (1 - missing))
     nodes, slots = jnp.prod(sides), jnp.arange(3 * n)
     order = jnp.where(missing > 0, jr.uniform(pick, slots.shape), 1 - slots.astype(jnp.float32) / len(slots))
     node = jax.lax.top_k(jnp.where(slots < nodes, order, -1.0), n)[1]
@@ -105,19 +105,14 @@ def _lattice(key, n, dx, seen, stations=False):
     at = at.astype(jnp.float32) + size * jr.uniform(by, (n, DX), minval=-1.0)
     last = jnp.maximum(sides - 1, 1).astype(jnp.float32)
     x = jnp.where(sides > 1, 2 * (at + size) / (last + 2 * size) - 1, 0.0)
-    line = jr.uniform(jr.fold_in(shake, 1), (len(slots), DX), minval=-1.0)[node // sides[0]]
-    x = jnp.where(stations & (jnp.arange(DX) > 0), line, x)
-    x = _turned(angle, x, (dx > 1) & jr.bernoulli(turned, 0.25) & ~jnp.asarray(stations))
+    x = _turned(angle, x, (dx > 1) & jr.bernoulli(turned, 0.25))
     return jnp.where((node < nodes)[:, None], 2 * x, _uniform(free, n))
 
 
-def _sides(key, dx, nodes, stations):
-    """Of a lattice of `dx` axes with about so many nodes, or some more: whole numbers, at least one. The first of one
-    of `stations` is anything from a few nodes to half of them."""
+def _sides(key, dx, nodes):
+    """Of a lattice of `dx` axes with about so many nodes, or some more: whole numbers, at least one."""
     ratios = jnp.exp(jr.uniform(key, (2,), minval=-0.7, maxval=0.7))
-    times = nodes ** (0.2 + 0.65 * jr.uniform(jr.fold_in(key, 1)))
-    first = jnp.where(stations, jnp.round(times), jnp.round(ratios[0] * nodes ** (1 / dx)))
-    first = jnp.where(dx == 1, nodes, first)
+    first = jnp.where(dx == 1, nodes, jnp.round(ratios[0] * nodes ** (1 / dx)))
     rest = nodes / jnp.maximum(first, 1)
     second = jnp.where(dx == 3, jnp.round(ratios[1] * jnp.sqrt(rest)), jnp.where(dx == 2, rest, 1.0))
     third = jnp.where(dx == 3, rest / jnp.maximum(second, 1), 1.0)

@@ -33,8 +33,6 @@ SHORTEST, LONGEST = 0.05, 5.0
 """Length scales on [-2, 2]."""
 ENDLESS = 3.0
 """Logarithm of a length scale along which a kernel hardly varies over [-2, 2]."""
-STATIONS = 0.12
-"""Share of stations that are read again and again, of the tasks of two and three coordinates."""
 _FAMILIES = np.array([0.3, 0.16, 0.22, 0.12, 0.08, 0.12], np.float32)
 
 
@@ -87,64 +85,41 @@ class Modulation(eqx.Module):
 
 
 class Field(eqx.Module):
-    r"""A Gaussian process of the prior; called on places, the covariances between them.
-
-    Its stationary part is `amplitude` times the sum of two kernels $k_1 + k_2$, or, if it is `separable`, times the
-    product $(c_1 + k_1)(c_2 + k_2)$ of a kernel of some coordinates and one of another, such as space and time.
-    Where $c_2 > 0$ places have levels of their own, where $c_1 > 0$ all places rise and fall together.
-    """
+    """A Gaussian process of the prior; called on places, the covariances between them."""
 
     components: Component  # two, stacked
-    separable: Bool[Array, ""]
-    common: Float[Array, "2"]
-    amplitude: Array
     turn: Float[Array, "dx dx"]
     uneven: Modulation
     offset: Array
     slope: Array
 
     @classmethod
-    def draw(
-        cls, key: PRNGKeyArray, mask: Bool[Array, " nc"], dx, plain, stations: bool | Bool[Array, ""] = False
-    ) -> "Field":
-        """Of `dx` coordinates, for a context of which those points count where `mask` is `True`; of `stations` most
-        fields are separable, the first coordinate being time."""
-        keys = iter(jr.split(key, 8))
+    def draw(cls, key: PRNGKeyArray, mask: Bool[Array, " nc"], dx, plain) -> "Field":
+        """Of `dx` coordinates, for a context of which those points count where `mask` is `True`."""
+        keys = iter(jr.split(key, 7))
         shortest = _shortest(next(keys), mask, dx)
-        pair, draws, kind = next(keys), next(keys), next(keys)
-        separable, active, common = _separable(kind, dx, plain, stations)
-        finest = jnp.stack([shortest, jnp.where(separable, jnp.maximum(shortest**2 / 4, SHORTEST), shortest)])
-        components = jax.vmap(draw_component)(jr.split(pair, 2), active, finest)
-        reach = jnp.where(active, components.inverse_scale, 0.0)
-        second, share = jr.uniform(draws, (2,))
+        draw = jax.vmap(lambda key: draw_component(key, jnp.arange(DX) < dx, shortest))
+        components = draw(jr.split(next(keys), 2))
+        second, share = jr.uniform(next(keys), (2,))
         share = jnp.where(plain | (second > 0.6), 0.0, share)
-        variance = jnp.where(separable, 1 - common, jnp.stack([1 - share, share]))
-        amplitude = jnp.square(jnp.exp(0.3 * jr.normal(next(keys))))
+        variance = jnp.square(jnp.exp(0.3 * jr.normal(next(keys)))) * jnp.stack([1 - share, share])
         offset, slope = jnp.where(plain, 0.0, _trend(next(keys)))
         return cls(
-            components=eqx.tree_at(lambda c: (c.inverse_scale, c.variance), components, (reach, variance)),
-            separable=separable,
-            common=common,
-            amplitude=amplitude,
-            turn=jnp.where(separable & stations, jnp.eye(DX), _rotation(next(keys), dx)),
+            components=eqx.tree_at(lambda c: c.variance, components, variance),
+            turn=_rotation(next(keys), dx),
             uneven=Modulation.draw(next(keys), plain),
             offset=offset,
             slope=slope,
         )
 
     def __call__(self, x: Float[Array, "n dx"], y: Float[Array, "m dx"]) -> Float[Array, "n m"]:
-        stationary = self._stationary(jax.vmap(lambda c: c(x @ self.turn, y @ self.turn))(self.components))
+        stationary = jnp.sum(jax.vmap(lambda c: c(x @ self.turn, y @ self.turn))(self.components), axis=0)
         stationary = self.uneven(x)[:, None] * stationary * self.uneven(y)[None, :]
         return stationary + jnp.square(self.offset) + jnp.square(self.slope) * (x @ y.T)
 
     def variance(self, x: Float[Array, "n dx"]) -> Float[Array, " n"]:
-        stationary = self._stationary(self.components.variance) * jnp.square(self.uneven(x))
+        stationary = jnp.sum(self.components.variance) * jnp.square(self.uneven(x))
         return stationary + jnp.square(self.offset) + jnp.square(self.slope) * jnp.sum(jnp.square(x), axis=-1)
-
-    def _stationary(self, each: Float[Array, "2 *shape"]) -> Float[Array, "*shape"]:
-        first, second = each
-        product = (self.common[0] + first) * (self.common[1] + second)
-        return self.amplitude * jnp.where(self.separable, product, first + second)
 
 
 class GPPrior(AbstractTasks):
@@ -153,9 +128,7 @@ class GPPrior(AbstractTasks):
     - half of the tasks are plain: one kernel, equal Gaussian noise, no trend. What is said below of sums, trends, heavy
       tails and amplitudes that vary holds of the other half;
     - dimension 1, 2 or 3, coordinates in about [-2, 2]; one column of `y`;
-    - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two, or, in
-      a fifth of the fields in the plane and in space, the product of one of all coordinates but one and one of that,
-      such as space and time, in some with what all times or all places have in common;
+    - squared exponential, Matern 1/2, 3/2, 5/2, rational quadratic, (locally) periodic; alone or a sum of two;
     - length scales log-uniform over two decades [0.05, 5], half of them drawn nearer to 0.5; of 30 points and more in
       two thirds of the tasks from their mean spacing on, $4 / n^{1/d}$; other lengths along other axes in half of the
       kernels, in a quarter by a factor whose median is three in the plane, rotated in half; a direction without effect
@@ -165,9 +138,7 @@ class GPPrior(AbstractTasks):
       and linear trends in some;
     - in two thirds each, the amplitude of the function and the noise vary over space (`Modulation`);
     - context uniform, clustered, on grids with repeats, on lattices without, with holes, along bands, in blobs, in
-      narrow boxes, half of those of three coordinates on spheres (`designs`), or, in an eighth of the tasks in the
-      plane and in space, of stations that are read at the same times, most of whose fields are such products; in a
-      third of the tasks turned in the plane of the first two coordinates; its size log-uniform or uniform, 0
+      narrow boxes, half of those of three coordinates on spheres (`designs`); its size log-uniform or uniform, 0
       included; targets in a box around it and close to it or, in two tasks of five, drawn as it is; in half of the
       tasks some of them at places of observations;
     - `y` standardised by the context's mean and standard deviation in half the tasks, as users' data are;
@@ -202,9 +173,8 @@ class GPPrior(AbstractTasks):
         plain = jr.bernoulli(next(keys))
         dx = jr.choice(next(keys), 3, p=jnp.array([0.35, 0.4, 0.25])) + 1
         mask = jnp.arange(self.nc, dtype=jnp.float32) < self._size(next(keys))
-        stations = (dx > 1) & jr.bernoulli(jr.fold_in(key, 11), STATIONS)
-        xc, xt = draw_places(next(keys), dx, mask, self.nt, stations)
-        field = Field.draw(next(keys), mask, dx, plain, stations)
+        xc, xt = draw_places(next(keys), dx, mask, self.nt)
+        field = Field.draw(next(keys), mask, dx, plain)
         restless = Modulation.draw(next(keys), plain)
         noise, noise_c = draw_noise(next(keys), self.nc, plain)
         error, left = draw_errors(jr.fold_in(key, 10), self.nc, self.errors)
@@ -219,8 +189,6 @@ class GPPrior(AbstractTasks):
         sound = jnp.isfinite(jnp.sum(yc) + jnp.sum(mean) + jnp.sum(var))
         yc, mean, var = (jnp.where(sound, a, safe) for a, safe in ((yc, 0.0), (mean, 0.0), (var, 1.0)))
         yt = mean + jnp.sqrt(var) * jr.normal(next(keys), mean.shape)
-        look = _look(jr.fold_in(key, 12), dx, stations)
-        xc, xt = xc @ look, xt @ look
         known = error[:, None] if self.errors else None
         task = Task(xc, yc[:, None], mask & sound, xt, yt[:, None], jnp.full(self.nt, sound), known)
         return PosteriorTask(task, mean[:, None], var[:, None], noise[:, None])
@@ -287,18 +255,6 @@ def draw_component(key: PRNGKeyArray, active, shortest) -> Component:
     )
 
 
-def _separable(key, dx, plain, stations):
-    """Whether the two kernels are multiplied, of a fifth of the fields of two and three coordinates and most of those
-    of `stations`; which coordinates each is of; and the constants that are added to them, in a quarter of the products
-    each."""
-    has, axis, which, size = jr.split(key, 4)
-    active = jnp.arange(DX) < dx
-    separable = (dx > 1) & jr.bernoulli(has, jnp.where(stations, 0.75, 0.2))
-    last = jnp.arange(DX) == jnp.where(stations, 0, jr.randint(axis, (), 0, dx))
-    common = jnp.where(jr.bernoulli(which, 0.25, (2,)) & separable & ~plain, jr.uniform(size, (2,)), 0.0)
-    return separable, jnp.where(separable, jnp.stack([active & ~last, active & last]), active), common
-
-
 def _shortest(key, mask, dx):
     """The shortest length scale: that of the finest fields, or, of many points in two thirds of the tasks, their mean
     spacing, since what they cannot resolve is noise to whoever has them."""
@@ -336,20 +292,6 @@ def _rotation(key, dx):
             [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
         ]
     )
-
-
-def _look(key, dx, stations):
-    """In a third of the tasks, a turn of the plane of the first two coordinates, seen from a little farther away: how
-    `npax.models.turned` asks. Of `stations` times are any of the coordinates before."""
-    order, turned, angle, away = jr.split(key, 4)
-    order = (jnp.arange(DX) + jnp.where(stations, jr.randint(order, (), 0, dx), 0)) % dx
-    order = jnp.where(jnp.arange(DX) < dx, order, jnp.arange(DX))
-    turned = (dx > 1) & jr.bernoulli(turned, 1 / 3)
-    angle = jnp.where(turned, jr.uniform(angle, maxval=2 * jnp.pi), 0.0)
-    scale = jnp.where(turned, jr.uniform(away, minval=0.8), 1.0)
-    cos, sin, one = jnp.cos(angle), jnp.sin(angle), jnp.ones(())
-    turn = jnp.array([[cos, -sin, 0 * one], [sin, cos, 0 * one], [0 * one, 0 * one, one]])
-    return scale * jnp.eye(DX)[order] @ turn
 
 
 def _trend(key):
