@@ -632,6 +632,31 @@ def test_rates_are_drawn_beside_rates(exposure, tmp_path, monkeypatch):
     assert name == "rate of cases" and np.allclose(seen.cases, rates)
 
 
+def test_averages_of_several_columns_are_each_those_of_one(observations, weights, tmp_path):
+    """Also where one is predicted in tiles and the other all at once, which is told."""
+    table = pd.read_csv(observations).assign(salt=lambda t: 30 + t.lon)
+    rng = np.random.default_rng(1)
+    more = pd.DataFrame({"lon": rng.uniform(0, 4, 2500), "lat": rng.uniform(0, 3, 2500)})
+    table = pd.concat([table, more.assign(temp=np.sin(9 * more.lon))])
+    table.to_csv(tmp_path / "both.csv", index=False)
+    table.tail(9)[["lon", "lat"]].assign(side="west").to_csv(tmp_path / "places.csv", index=False)
+    given = ["average", tmp_path / "both.csv", "--x", "lon", "lat", "--model", weights]
+    given += ["--at", tmp_path / "places.csv", "--by", "side"]
+    with pytest.warns(DroppedRows, match="2500 of 2530 rows of 'salt'"):
+        result = run(*given, "--y", "temp", "salt", "-o", tmp_path / "both.nc")
+    told = " ".join(result.output.split())
+    assert (
+        result.exit_code == 0 and "strategy: temp tiled (a place sees the observations around it); salt exact" in told
+    )
+    both = xr.load_dataset(tmp_path / "both.nc")
+    table.dropna(subset="salt").to_csv(tmp_path / "both.csv", index=False)
+    assert run(*given, "--y", "salt", "-o", tmp_path / "one.nc").exit_code == 0
+    one = xr.load_dataset(tmp_path / "one.nc")
+    for part in ("mean", "std"):
+        np.testing.assert_allclose(both[f"salt_{part}"], one[f"salt_{part}"], rtol=1e-4)
+    refused(run(*given, "--y", "temp", "salt", "--plot", tmp_path / "a.png"), "draws one column of values, got 2")
+
+
 def test_averages_over_regions(observations, weights, tmp_path):
     places = pd.read_csv(observations).assign(side=lambda t: np.where(t.lon > 2, "east", "west"), area=2.0)
     places.to_csv(tmp_path / "places.csv", index=False)

@@ -82,15 +82,16 @@ def average(
         by, beside = list(by or []), list(covariates or [])
         if output is not None:
             tables.checked_suffix(output)
-            tables.check_names([*by, y], output)
+            tables.check_names([*by, *y], output)
         if plot is not None:
-            checked_plot(plot)
+            checked_plot(plot, y=y)
         for path in filter(None, (output, plot)):
             check_output(path, observations, at)
         if coords is of.Coords.latlon:
             refuse_latitude_first(x)
         dated = scaled_by_themselves(x, coords.value)
-        given, observed = of.read_observed(observations, [*x, y], beside, [error, exposure], dated, at)
+        others = [*(error or []), exposure]
+        given, observed = of.read_observed(observations, [*x, *y], beside, others, dated, at)
         columns = [*x, *beside, *([] if weights is None else [weights])]
         wanted, target = of.read_places(at, columns, dated, given, [name for name in by if name not in columns])
         tables.check_there(target, by, at)
@@ -121,15 +122,14 @@ def average(
             if tables.of_zones(wanted[name]):  # as they were written
                 found = found.rename(index=dict(zip(target[name], wanted[name], strict=True)), level=name)
         if plot is not None:
-            draw_regions(tables.of_regions(found, by), by, y, plot, _in_words(found, y, counts))
-        found = _without(found, [f"{y}_q{q}" for q in drawn])
+            draw_regions(tables.of_regions(found, by), by, y[0], plot, _in_words(found, y[0], counts))
+        found = _without(found, [f"{y[0]}_q{q}" for q in drawn])
         rows = tables.of_regions(found, by)
         if output is not None:  # before anything is printed: nobody may be reading
             gridded = tables.ending(output) in (".nc", ".zarr")
             tables.write(_as_dataset(found) if gridded else rows, output)
         _print(rows, len(by))
-        of_mean = found if hasattr(found, "columns") else found[f"{y}_mean"]
-        out.print(f"strategy: {of.described(of_mean.attrs['strategy'])}")
+        out.print(f"strategy: {of.described(found, y)}")
         if left_out := found.attrs["places_in_no_region"]:
             err.print(f"places in no region: {left_out:,}")
         if output is not None:

@@ -36,8 +36,7 @@ Observations = Annotated[
 X = Annotated[
     list[str], typer.Option(help="Columns of the coordinates: one to three.", metavar="X...", show_default=False)
 ]
-Y = Annotated[str, typer.Option(help="The column of the values.", show_default=False)]
-Ys = Annotated[
+Y = Annotated[
     list[str],
     typer.Option(
         help="The column of the values, or several, each predicted by itself: not with --plot, --counts or "
@@ -56,10 +55,6 @@ Covariates = Annotated[
     ),
 ]
 Error = Annotated[
-    str | None,
-    typer.Option(help="The column of known standard errors of the values.", metavar="COLUMN", show_default=False),
-]
-Errors = Annotated[
     list[str] | None,
     typer.Option(
         help="The column of known standard errors of the values; of several columns of values one of each.",
@@ -212,10 +207,15 @@ def library_options(coords: Coords, model: str, finetune: int, strategy: Strateg
     }
 
 
-def described(strategy: str) -> str:
-    """In words."""
+def described(found: Any, y: Sequence[str]) -> str:
+    """The strategy of what was predicted, in words: one of all columns, or of each."""
     words = {"exact": "every place sees all observations", "tiled": "a place sees the observations around it"}
-    return f"{strategy} ({words[strategy]})"
+    gridded = hasattr(found, "data_vars")
+    told = {name: found[f"{name}_mean"].attrs["strategy"] for name in y} if gridded else found.attrs["strategy"]
+    each = told if isinstance(told, dict) else dict.fromkeys(y, told)
+    if len({*each.values()}) == 1:
+        each = {"": each[y[0]]}
+    return "; ".join(f"{name} {strategy} ({words[strategy]})".strip() for name, strategy in each.items())
 
 
 def kind_of(counts: Counts | None) -> Any:

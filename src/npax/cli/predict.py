@@ -12,9 +12,9 @@ from ._process import INTERRUPTED, check_output, clear_errors, err, out
 def predict(
     observations: of.Observations,
     x: of.X,
-    y: of.Ys,
+    y: of.Y,
     covariates: of.Covariates = None,
-    error: of.Errors = None,
+    error: of.Error = None,
     counts: of.OfCounts = None,
     exposure: of.Exposure = None,
     lognormal: of.LogNormal = False,
@@ -146,8 +146,7 @@ def predict(
             if wanted is not None and tables.ending(output) in (".csv", ".parquet"):  # these hold zones
                 own = {name: wanted[name] for name in dated if tables.of_zones(wanted[name])}
             tables.write(prediction.assign(**own), output)
-        told = prediction[f"{y[0]}_mean"] if hasattr(prediction, "data_vars") else prediction
-        out.print(f"strategy: {of.described(told.attrs['strategy'])}")  # not before: nobody may be reading
+        out.print(f"strategy: {of.described(prediction, y)}")  # not before: nobody may be reading
         if output is not None:
             out.print(f"prediction: {output}")
         if plot is not None:

@@ -70,12 +70,13 @@ def _covariance(predictor, x, weights, std, unit):
     if isinstance(predictor, WithDrift):
         places, _ = predictor.columns.split(x)
         drift, doubt = predictor.drift, predictor.doubt(x) * (predictor.drift.unit / unit)
-        rest = predictor.field(places)
-        of_field = rest.function_std / unit
+        rest = predictor.field(places) if predictor.levels else None
+        of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1), 0.0)) / drift.widened
+        of_field = of_field if rest is None else rest.function_std / unit
         among = _covariance(predictor.field, places, weights, of_field, unit)
         of_regions = np.einsum("kn,npc->kpc", weights, doubt)
         among = among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)
-        told = (places, weights, unit, rest)
+        told = places, weights, unit, rest
         return sum((_of_levels(levels, *told) for levels in predictor.levels), among)
     if isinstance(predictor, ByColumn):
         each = predictor.split(std, unit)
@@ -107,16 +108,16 @@ def _of_levels(levels: LevelsEverywhere, x, weights, unit, rest):
     is predicted of what they leave."""
     some, m = levels.different(x), len(unit)
     shares = np.broadcast_to(some.shares(levels.unheard(rest)), (len(x), m))
-    of_places = np.zeros((len(weights), len(some.places), m))
-    for of_region, region in zip(of_places, weights, strict=True):
-        np.add.at(of_region, some.rows, region[:, None] * shares)
+    of_places = np.array(
+        [[np.bincount(some.rows, region * share, len(some.places)) for share in shares.T] for region in weights]
+    )
     own = levels.levels.unsure[some.at] / unit
     among = np.zeros((len(weights), len(weights), m))
     if not some.known.all():
-        predicted, new = levels.map(some.new), of_places[:, ~some.known, 0]
+        predicted, new = levels.map(some.new), of_places[:, 0, ~some.known]
         own[~some.known] = np.sqrt(predicted.variance - predicted.function_variance) / unit
         among = _covariance(levels.map, some.new, new, predicted.function_std / unit, unit)
-    return among + np.einsum("kpc,lpc,pc->klc", of_places, of_places, np.square(own))
+    return among + np.einsum("kcp,lcp,pc->klc", of_places, of_places, np.square(own))
 
 
 def _of_the_near(response, points, j, variance):
