@@ -212,7 +212,7 @@ def described(found: Any, y: Sequence[str]) -> str:
     words = {"exact": "every place sees all observations", "tiled": "a place sees the observations around it"}
     gridded = hasattr(found, "data_vars")
     told = {name: found[f"{name}_mean"].attrs["strategy"] for name in y} if gridded else found.attrs["strategy"]
-    each = told if isinstance(told, dict) else {name: told for name in y}
+    each: dict[str, str] = told if isinstance(told, dict) else dict.fromkeys(y, str(told))
     if len({*each.values()}) == 1:
         each = {"": each[y[0]]}
     return "; ".join(f"{name} {strategy} ({words[strategy]})".strip() for name, strategy in each.items())
