@@ -52,7 +52,7 @@ def at(levels, X):
 def unsure_of(levels, of_rest, X):
     """What is not known of the level at each row, beside what the field hears of it: less than its standard error."""
     whole = np.minimum(of_rest.predict(X, return_std=True)[1] / levels.left[0], 1.0)
-    return levels.unsure[at(levels, X), 0] * (1 - np.sqrt(1 - whole**2))
+    return levels.unsure[at(levels, X), 0] * whole**2
 
 
 @pytest.mark.parametrize("include_noise", [True, False])

@@ -168,12 +168,12 @@ class LevelsEverywhere:
         predicted as `rest`.
 
         If a level is $e$ too high all that is seen of its place is left $e$ too low, and the field, which hears that,
-        is $w e$ too low at other times: $(1 - w) e$ remains, as in universal kriging. Beside observations whose
-        correlation with the place is $\rho$ the weight is $w = \rho$, and the variance $1 - \rho^2$ of the whole, by
-        which $w$ is told here: far from all that is seen all of $e$ remains, beside it nothing.
+        is $w e$ too low at other times: $(1 - w) e$ remains, as in universal kriging; nothing beside what is seen, all
+        of it far away. Taken is what is left of the variance, $1 - \rho^2$ where $\rho$ is the correlation with what is
+        seen: of the same place that has $w = \rho$, of others, which tell of the field too, less.
         """
         whole = np.maximum(self.levels.left, np.finfo(float).tiny)
-        return 1 - np.sqrt(1 - np.square(np.minimum(rest.observation_std / whole, 1.0)))
+        return np.square(np.minimum(rest.observation_std / whole, 1.0))
 
     def different(self, x: Float[np.ndarray, "n d"]) -> Different:
         """The different places among the rows of `x`. What differs by no more than by rounding to float32 is one."""
