@@ -862,6 +862,20 @@ def test_a_value_that_is_read_of_a_module_is_read_anew(where, tmp_path):
         train(4, **own, checkpoint=tmp_path / "a")
 
 
+@pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])
+def test_of_large_arrays_of_a_module_a_part_tells(kind):
+    """Without a copy of all on the host."""
+    data = np.random.default_rng(0).normal(size=(300, 1000)).astype(np.float32)
+    space = {"__name__": "study", "DATA": kind(data)}
+    exec("def objective(model, task, key): return DATA.mean()", space)
+    first = _code(space["objective"])
+    space["DATA"] = kind(data.copy())
+    assert _code(space["objective"]) == first
+    for other in (data[:, ::-1], data.reshape(1000, 300), data + 1):
+        space["DATA"] = kind(other)
+        assert _code(space["objective"]) != first
+
+
 def test_a_run_whose_other_weights_stay_as_they_are_is_another(tmp_path):
     def optimizer(part):
         def fixed(params):

@@ -20,6 +20,8 @@ from .checkpoint import read_checkpoint, write_checkpoint
 
 LIBRARIES = "npax", "jax", "jaxlib", "equinox", "optax", "numpy", "scipy", "tinygp", "numpyro", *sys.stdlib_module_names
 """Whose code has a version, which checkpoints need not tell."""
+MANY = 2**16
+"""Entries of an array that tell it from others."""
 
 
 @contextlib.contextmanager
@@ -111,11 +113,20 @@ def _code(function):
 
 
 def _values_read(function):
-    """Of the numbers, texts and arrays that a function reads of its module, whether they are the same."""
+    """Of the numbers, texts and arrays that a function reads of its module, whether they are the same: of large arrays
+    a part tells."""
     found = {name: function.__globals__.get(name) for name in _names(function.__code__)}
     plain = bool | int | float | complex | str | np.ndarray | np.generic | jax.Array
-    found = {name: a for name, a in found.items() if isinstance(a, plain) and not isinstance(a, Tracer)}
+    found = {name: _thinned(a) for name, a in found.items() if isinstance(a, plain) and not isinstance(a, Tracer)}
     return fingerprint(sorted(found.items())) if found else ""
+
+
+def _thinned(a):
+    """Every so many of the entries of a large array, and its shape."""
+    if not hasattr(a, "shape") or a.size <= MANY:
+        return a
+    entries = a.flat if isinstance(a, np.ndarray) else a.reshape(-1)
+    return a.shape, entries[:: a.size // MANY]
 
 
 def _names(code):
