@@ -118,6 +118,9 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         error: Float[Array, "nc dy"] | None = None,
     ) -> tuple[Float[Array, "nc size"], Float[Array, "nc dx"], Bool[Array, " nc"]]:
         """Tokens, locations and mask of a context, as `write_memories` takes them."""
+        return self._entering(xc, yc, mask, error)
+
+    def _entering(self, xc, yc, mask, error):
         check_error(self, error, yc)
         xc, yc, mask = clean(self, xc, yc, mask)
         if error is not None:
@@ -125,7 +128,7 @@ class AbstractTokenStack(AbstractConditionalNeuralProcess):
         return self.context_tokens(xc, yc, error), xc, mask
 
     def condition(self, xc, yc, mask=None, error=None):
-        return write_memories(self.stack, *self.entering(xc, yc, mask, error))
+        return write_memories(self.stack, *self._entering(xc, yc, mask, error))
 
     def decode(self, state, xt):
         return self.finish(read_memories(self.stack, state, self.target_tokens(xt), xt))
