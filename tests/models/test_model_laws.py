@@ -272,3 +272,25 @@ def test_the_state_grows_with_the_context_where_it_must(model, request):
     name = request.node.callspec.id
     known = FIXED | {"np-classes", "convcnp-2d", "grid-convcnp", "grid-convcnp-1d", "te-pt-tnp-still"}
     assert (sizes[0] == sizes[1]) == (name in known), sizes
+
+
+def test_models_of_ones_own_are_called_with_right_shapes_alone():
+    """Whether they check these or not."""
+
+    class Constant(npax.models.AbstractConditionalNeuralProcess):
+        likelihood: npax.likelihoods.AbstractLikelihood
+        dx: int = 1
+
+        def condition(self, xc, yc, mask=None):
+            return jnp.mean(yc, axis=0)
+
+        def decode(self, state, xt):
+            return jnp.broadcast_to(state, (len(xt), 2))
+
+    model, x = Constant(npax.likelihoods.HeteroscedasticGaussian(1)), jnp.ones((3, 1))
+    call = inspect.unwrap(npax.models.AbstractNeuralProcess.__call__)
+    assert call(model, x, x, x).mean.shape == (3, 1)
+    with pytest.raises(ValueError, match=r"`xc` must have the shape \[n, 1\].*got \[3\]"):
+        call(model, x[:, 0], x[:, 0], x)
+    with pytest.raises(ValueError, match=r"`yc` must have the shape \[3, 1\].*got \[2, 1\]"):
+        call(model, x, x[1:], x)
