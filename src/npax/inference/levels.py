@@ -60,7 +60,7 @@ def levels_of(
     Monitoring networks see the same places at many times. Where wells differ by tens of metres and each varies by one,
     or all stations share a season that is far larger than what they differ by, no covariance of places and times says
     both: what is small is lost beside what is large (of levels and of a season five times as large RMSE in gaps is 0.74
-    and 0.86 of what is left, 95 % intervals hold 66 and 60 %; 0.49 and 91 to 92 % where they are taken off:
+    and 0.86 of what is left, 95 % intervals hold 66 and 60 %; 0.49 and 87 to 90 % where they are taken off:
     `benchmarks/levels.py`). Climatologists take anomalies, statisticians main effects:
 
     $$y_i = a_{s(i)} + b_{t(i)} + r_i .$$
