@@ -110,11 +110,11 @@ def run(
     All models train on the same tasks, with the same optimiser (`fit`'s default) and number of steps, each by its own
     objective. What is finished is read, not run again; what was interrupted goes on from its checkpoint.
 
-    **Arguments:** `model`: one of `rows`, or what your own is called; `preset`: what makes your own, `preset(dx, dy,
-    key=key)`, of tables with a likelihood of their own also with `likelihood=`; `steps`, `seeds` of the training (seeds
-    side by side, by `vmap`), which baselines do without; `folder`: of the checkpoints and trained weights
-    (`seed-0.safetensors`, ...), a sub-folder for each run; `progress`: show a bar; `log`: is told of each point of the
-    learning curve, for where there is no bar.
+    **Arguments:** `model`: one of `rows`, or what your own is called (what is finished under a name is read: another
+    for each version); `preset`: what makes your own, `preset(dx, dy, key=key)`, of tables with a likelihood of their
+    own also with `likelihood=`; `steps`, `seeds` of the training (seeds side by side, by `vmap`), which baselines do
+    without; `folder`: of the checkpoints and trained weights (`seed-0.safetensors`, ...), a sub-folder for each run;
+    `progress`: show a bar; `log`: is told of each point of the learning curve, for where there is no bar.
     """
     table = benchmark.table
     if preset is None and model not in {*model_presets(), *BASELINES}:

@@ -46,8 +46,8 @@ def average_covariance(
     far as they depend on it: 2 to 3 s on a CPU core where 50 to 200 observations are seen at once; of 36 regions, or
     some hundreds, half a minute to one (they share the 1,024 places: of a square divided into 36, 100, 256 and 400
     standard deviations were 0.97, 0.96, 1.02 and 0.95 times those of the process that knows the covariance, the middle
-    eight in ten of the last 0.74 to 1.23 times). **Pitfall:** it overflows where standard deviations are beyond 1e154;
-    `average_std` does not.
+    eight in ten of the last 0.74 to 1.23 times). Beside levels all rows are predicted once more. **Pitfall:** it
+    overflows where standard deviations are beyond 1e154; `average_std` does not.
     """
     unit = unit_of(prediction)
     return _covariance(predictor, x, weights, prediction.function_std / unit, unit) * np.square(unit)
@@ -71,8 +71,10 @@ def _covariance(predictor, x, weights, std, unit):
         places, _ = predictor.columns.split(x)
         drift, doubt = predictor.drift, predictor.doubt(x) * (predictor.drift.unit / unit)
         rest = predictor.field(places) if predictor.levels else None
-        of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1), 0.0)) / drift.widened
-        of_field = of_field if rest is None else rest.function_std / unit
+        if rest is None:
+            of_field = np.sqrt(np.maximum(np.square(std) - np.square(doubt).sum(axis=1), 0.0)) / drift.widened
+        else:
+            of_field = rest.function_std / unit
         among = _covariance(predictor.field, places, weights, of_field, unit)
         of_regions = np.einsum("kn,npc->kpc", weights, doubt)
         among = among * np.square(drift.widened) + np.einsum("kpc,lpc->klc", of_regions, of_regions)

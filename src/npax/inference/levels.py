@@ -89,10 +89,11 @@ def levels_of(
     if not best:
         return [], y
     std, (first, *others) = standardise.std, best
-    best = [first._replace(values=standardise.undo(first.values))] + [
-        of._replace(values=of.values * std) for of in others
+    restored = [standardise.undo(first.values), *(of.values * std for of in others)]
+    best = [
+        of._replace(values=own, unsure=of.unsure * std, left=of.left * std)
+        for of, own in zip(best, restored, strict=True)
     ]
-    best = [of._replace(unsure=of.unsure * std, left=of.left * std) for of in best]
     return best, y - sum(of.values[sides.code(of.columns)] for of in best)
 
 
